@@ -1,0 +1,316 @@
+"""The statements of the claim protocol: all raw SQL, and where the databases differ.
+
+Each statement runs alone, in autocommit, but for `complete` in LOCAL work. Every one that
+changes a row names the fencing token that it saw, and repeats the condition that it relies
+on, so that of two that race one changes nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django.db import IntegrityError, InterfaceError, OperationalError
+
+T = TypeVar("T")
+
+# PostgreSQL: serialization_failure, deadlock_detected. MySQL and MariaDB: ER_LOCK_DEADLOCK,
+# ER_LOCK_WAIT_TIMEOUT.
+TRANSIENT = frozenset({"40001", "40P01", 1213, 1205})
+DUPLICATE_ENTRY = 1062  # ER_DUP_ENTRY of MySQL and MariaDB
+
+# Seconds before a statement is repeated, at most: some ten times what one takes.
+LONGEST_PAUSE = 0.02
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a database calls its clock (UTC, at the statement's start) and a duration."""
+
+    now: str
+    after: str
+    """The clock plus a parameter that `duration` gives; NULL where that is None."""
+    seconds: str
+    """The seconds from {start} to {end}, as a number."""
+    moved: str
+    """{column} moved as far as {lock_end} is from the lock's end of before."""
+    duration: Callable[[timedelta], object]
+
+
+DIALECTS = {
+    "postgresql": Dialect(
+        now="statement_timestamp()",
+        after="statement_timestamp() + make_interval(secs => %({name})s)",
+        seconds="extract(epoch from {end} - {start})",
+        moved="{column} + ({lock_end} - locked_until)",
+        duration=lambda span: span.total_seconds(),
+    ),
+    "sqlite": Dialect(
+        now="strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        after="strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %({name})s)",
+        seconds="(julianday({end}) - julianday({start})) * 86400",
+        moved="strftime('%%Y-%%m-%%d %%H:%%M:%%f', julianday({column})"
+        " + julianday({lock_end}) - julianday(locked_until))",
+        duration=lambda span: f"{span.total_seconds():+.3f} seconds",
+    ),
+    "mysql": Dialect(
+        now="UTC_TIMESTAMP(6)",
+        after="UTC_TIMESTAMP(6) + INTERVAL %({name})s MICROSECOND",
+        seconds="TIMESTAMPDIFF(MICROSECOND, {start}, {end}) / 1000000",
+        moved="{column} + INTERVAL TIMESTAMPDIFF(MICROSECOND, locked_until, {lock_end})"
+        " MICROSECOND",
+        duration=lambda span: span // timedelta(microseconds=1),
+    ),
+}
+
+# Expired, and nothing is open or remembered: the key is as good as new, for any request.
+FORGOTTEN = """(expires_at <= {now} AND (
+    (state = 'complete' AND (remember_until IS NULL OR remember_until <= {now}))
+    OR (state <> 'complete' AND steps IS NULL
+        AND (state = 'released' OR locked_until <= {now}))))"""
+
+# Given back, or its worker has probably died: the same request may go on. Not where an
+# outside effect has begun that the row or the view calls unrepeatable.
+RESUMABLE = """(fingerprint = %(fingerprint)s
+    AND (state = 'released' OR (state = 'in_progress' AND locked_until <= {now}))
+    AND (steps IS NULL OR (effects <> 'unrepeatable' AND %(effects)s <> 'unrepeatable')))"""
+
+INSERT = """INSERT INTO {table} (account, endpoint, {key}, fingerprint, effects, state,
+    fencing_token, locked_at, locked_until, steps, created_at, expires_at, remember_until)
+    VALUES (%(account)s, %(endpoint)s, %(key)s, %(fingerprint)s, %(effects)s, 'in_progress',
+    %(token)s, {now}, {lock_end}, %(steps)s, {now}, {expiry}, {remembered}) {or_nothing}"""
+
+# ON CONFLICT DO UPDATE would lock the row for every replay. MySQL and MariaDB have no such
+# clause that is safe (INSERT IGNORE cuts values to fit), so there a duplicate is an error.
+OR_NOTHING = "ON CONFLICT (account, endpoint, {key}) DO NOTHING RETURNING id"
+
+LOOK = """SELECT {columns},
+    expires_at <= {now} AS is_expired,
+    state = 'in_progress' AND locked_until > {now} AS is_live,
+    {forgotten} AS is_forgotten,
+    {resumable} AS is_resumable,
+    {ran_for} AS ran_for,
+    {lock_left} AS lock_left
+    FROM {table} WHERE account = %(account)s AND endpoint = %(endpoint)s AND {key} = %(key)s"""
+
+RESET = """UPDATE {table} SET fingerprint = %(fingerprint)s, effects = %(effects)s,
+    state = 'in_progress', fencing_token = %(token)s, locked_at = {now},
+    locked_until = {lock_end}, response_status = NULL, response_headers = NULL,
+    response_body = NULL, steps = %(steps)s, created_at = {now}, expires_at = {expiry},
+    remember_until = {remembered}
+    WHERE id = %(id)s AND fencing_token = %(seen_token)s AND {forgotten}"""
+
+TAKE_OVER = """UPDATE {table} SET effects = %(effects)s, state = 'in_progress',
+    fencing_token = %(token)s, locked_at = {now}, locked_until = {lock_end},
+    steps = COALESCE(steps, %(steps)s), expires_at = {expiry}, remember_until = {remembered}
+    WHERE id = %(id)s AND fencing_token = %(seen_token)s AND {resumable}"""
+
+# The fence. `complete` does not look at the clock: a slow owner that nobody has taken over
+# may still save.
+OWNED = "WHERE id = %(id)s AND fencing_token = %(token)s AND state = 'in_progress'"
+
+COMPLETE = """UPDATE {table} SET state = 'complete', locked_until = NULL,
+    response_status = %(status)s, response_headers = %(headers)s,
+    response_body = %(body)s {owned}"""
+
+DELETE = "DELETE FROM {table} {owned} AND steps IS NULL"
+
+FORGET = "DELETE FROM {table} {owned}"
+
+LEAVE = "UPDATE {table} SET state = 'released', locked_until = {now} {owned}"
+
+# The lock's end comes last: MySQL reads the new value in the assignments that follow.
+RENEW = """UPDATE {table} SET expires_at = {expires_at_moved},
+    remember_until = {remember_until_moved}, locked_until = {lock_end} {owned}"""
+
+SAVE_STEPS = """UPDATE {table} SET steps = %(steps)s, expires_at = {expires_at_moved},
+    remember_until = {remember_until_moved}, locked_until = {lock_end} {owned}"""
+
+# What nobody owns, and nobody knows the end of: an operator may settle it.
+UNRESOLVED = """WHERE id = %(id)s AND fencing_token = %(token)s AND steps IS NOT NULL
+    AND (state = 'released' OR (state = 'in_progress' AND locked_until <= {now}))"""
+
+SETTLE = """UPDATE {table} SET state = 'complete', locked_until = NULL,
+    fencing_token = %(new_token)s, response_status = %(status)s,
+    response_headers = %(headers)s, response_body = %(body)s, expires_at = {expiry},
+    remember_until = NULL {unresolved}"""
+
+DISMISS = "DELETE FROM {table} {unresolved}"
+
+# The expiry is judged where the row is deleted: one that a claim revives meanwhile stays.
+REAP = {
+    "postgresql": """DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
+        WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))""",
+    "sqlite": """DELETE FROM {table} WHERE {forgotten} AND id IN (SELECT id FROM {table}
+        WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s)""",
+    "mysql": "DELETE FROM {table} WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s",
+}
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The texts for one database and table, with their identifiers quoted."""
+
+    insert: str
+    look: str
+    reset: str
+    take_over: str
+    complete: str
+    delete: str
+    forget: str
+    leave: str
+    renew: str
+    save_steps: str
+    settle: str
+    dismiss: str
+    reap: str
+
+
+_built: dict[tuple[str, str], Statements] = {}
+
+
+def statements(connection: Any, model: Any) -> Statements:
+    """Return the statements for the model's table on this connection's database."""
+    built = _built.get((connection.vendor, model._meta.db_table))
+    return built or _build(connection.vendor, connection.ops.quote_name, model._meta)
+
+
+def _build(vendor: str, quote: Callable[[str], str], meta: Any) -> Statements:
+    dialect = DIALECTS[vendor]
+    # `key` is a reserved word in MySQL; the other names are plain words on every database.
+    words = {"table": quote(meta.db_table), "key": quote("key"), "now": dialect.now}
+    words |= {
+        name: dialect.after.format(name=name) for name in ("lock_end", "expiry", "remembered")
+    }
+    words |= {
+        f"{column}_moved": dialect.moved.format(column=column, lock_end=words["lock_end"])
+        for column in ("expires_at", "remember_until")
+    }
+    words |= {
+        "columns": ", ".join(quote(field.column) for field in meta.concrete_fields),
+        "ran_for": dialect.seconds.format(start="locked_at", end=dialect.now),
+        "lock_left": dialect.seconds.format(start=dialect.now, end="locked_until"),
+        "owned": OWNED,
+        "unresolved": UNRESOLVED.format_map(words),
+        "forgotten": FORGOTTEN.format_map(words),
+        "resumable": RESUMABLE.format_map(words),
+        "or_nothing": "" if vendor == "mysql" else OR_NOTHING.format_map(words),
+    }
+    owner = (COMPLETE, DELETE, FORGET, LEAVE, RENEW, SAVE_STEPS)
+    texts = (INSERT, LOOK, RESET, TAKE_OVER, *owner, SETTLE, DISMISS, REAP[vendor])
+    _built[vendor, meta.db_table] = Statements(*(text.format_map(words) for text in texts))
+    return _built[vendor, meta.db_table]
+
+
+def insert(connection: Any, text: str, values: Mapping[str, Any]) -> int | None:
+    """Insert the row if there is none; return its id, or None where somebody was first.
+
+    It is repeated like `change`, so None may also mean that it was done, and its answer lost.
+    """
+
+    def send() -> int | None:
+        with connection.cursor() as cursor:
+            try:
+                cursor.execute(text, values)
+            except IntegrityError as error:
+                if connection.vendor == "mysql" and error.args[0] == DUPLICATE_ENTRY:
+                    return None
+                raise
+            if connection.vendor == "mysql":
+                return int(cursor.lastrowid)
+            row = cursor.fetchone()
+            return int(row[0]) if row else None
+
+    return repeated(connection, send)
+
+
+def change(connection: Any, text: str, values: Mapping[str, Any]) -> int:
+    """Run a statement that changes rows; return how many it changed.
+
+    Where it was repeated after a lost connection, it may have been done the first time, and
+    the number is that of the repetition.
+    """
+
+    def send() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(text, values)
+            return int(cursor.rowcount)
+
+    return repeated(connection, send)
+
+
+def repeated(connection: Any, send: Callable[[], T]) -> T:
+    """Send a statement, and return what `send` returns.
+
+    Outside a transaction it is repeated by itself, at most three times, where it meets a
+    serialization error or a deadlock, or loses its connection. Inside one, MySQL and MariaDB
+    undo a deadlock's victim whole, and would commit what follows, so nothing may follow.
+    """
+    repeats_left = 3
+    while True:
+        try:
+            return send()
+        except (OperationalError, InterfaceError) as error:
+            if connection.in_atomic_block and is_transient(error):
+                connection.set_rollback(True)
+            if not repeats_left or not may_repeat(connection, error):
+                raise
+            repeats_left -= 1
+            # Not in step with the others: a herd of MySQL's victims would meet again.
+            time.sleep(random.random() * LONGEST_PAUSE)  # noqa: S311  # No secret.
+
+
+def may_repeat(connection: Any, error: BaseException) -> bool:
+    """Tell whether a statement that failed like this may be sent again by itself.
+
+    A lost connection is dropped, so that the next statement opens a new one.
+    """
+    if connection.in_atomic_block:
+        return False
+    if is_transient(error):
+        return True
+    if connection.connection is None or connection.is_usable():
+        return False
+    connection.close()
+    return True
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether the database chose this statement as the victim of a race."""
+    return _code(error) in TRANSIENT
+
+
+def is_aborted(error: BaseException) -> bool:
+    """Tell whether PostgreSQL refused a statement because an earlier one had failed."""
+    return _code(error) == "25P02"  # in_failed_sql_transaction
+
+
+def in_failed_transaction(connection: Any) -> bool:
+    """Tell whether PostgreSQL refuses all until a rollback; asks only the driver."""
+    status = getattr(getattr(connection.connection, "info", None), "transaction_status", None)
+    return bool(status == 3)  # PQTRANS_INERROR
+
+
+def _code(error: BaseException) -> object:
+    return getattr(error.__cause__, "sqlstate", None) or (error.args or (None,))[0]
+
+
+def durations(
+    connection: Any,
+    lock_timeout: timedelta,
+    retention: timedelta | None = None,
+    remember: timedelta | None = None,
+) -> dict[str, object]:
+    """Return the parameters lock_end, expiry and remembered, each counted from now."""
+    encode = DIALECTS[connection.vendor].duration
+    expiry = None if retention is None else lock_timeout + retention
+    remembered = None if expiry is None or remember is None else expiry + remember
+    return {
+        "lock_end": encode(lock_timeout),
+        "expiry": None if expiry is None else encode(expiry),
+        "remembered": None if remembered is None else encode(remembered),
+    }

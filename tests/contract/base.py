@@ -1,0 +1,43 @@
+"""The contract of a LOCAL view, as its clients and its database see it.
+
+A rerun sets one thing that a project may have set, and keeps every promise. As a plain
+TransactionTestCase it is as in production: nobody holds a transaction open around a request.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.test import TestCase
+
+from .answers import Answers
+from .failures import Failures
+
+
+class Contract(Answers, Failures):
+    """All the promises."""
+
+
+if TYPE_CHECKING:
+
+    class InsideTestCase(Contract, TestCase):
+        pass
+
+else:
+    InsideTestCase = Contract
+
+
+class ContractInTestCase(InsideTestCase):
+    """As in the project's own tests, which are never committed."""
+
+    def hooks_run(self) -> AbstractContextManager[Any]:
+        return self.captureOnCommitCallbacks(using=self.alias, execute=True)
+
+
+class ContractInCallersBlock(Contract):
+    """As in a service that calls the view within a transaction of its own."""
+
+    def callers_block(self) -> AbstractContextManager[Any]:
+        return transaction.atomic(using=self.alias)

@@ -1,0 +1,114 @@
+"""The promises under the settings that change what a time, a read or a connection means."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.db import connections
+from django.test import TransactionTestCase, override_settings
+from psycopg import IsolationLevel
+
+from idempotency_app.models import IdempotencyKey
+
+from .base import Contract
+
+
+@override_settings(USE_TZ=False, TIME_ZONE="America/Sao_Paulo")
+class B11WithoutTimeZones(Contract, TransactionTestCase):
+    """Three hours behind UTC, which is more than any lock lasts."""
+
+
+class ReadsFromReplica:
+    """A router to a replica that lags so far behind that it is still empty."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str:
+        return "replica"
+
+    def db_for_write(self, model: Any, **hints: Any) -> str:
+        return "default"
+
+
+@override_settings(DATABASE_ROUTERS=[f"{__name__}.ReadsFromReplica"])
+class B49BesideReplica(Contract, TransactionTestCase):
+    databases = {"default", "replica"}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.read: list[str] = []
+        self.enterContext(connections["replica"].execute_wrapper(self.note))
+
+    def note(self, execute: Any, text: str, *arguments: Any) -> Any:
+        if IdempotencyKey._meta.db_table in text:
+            self.read.append(text)
+        return execute(text, *arguments)
+
+    def tearDown(self) -> None:
+        assert self.read == []
+        assert IdempotencyKey.objects.count() == 0  # This is what the router is asked for,
+        assert len(self.read) == 1  # and the wrapper would have seen it.
+        super().tearDown()
+
+
+class KeysOnOther:
+    """A router of the keys, and of the rows that are committed with them, to one database."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        return "other" if model._meta.app_label in ("idempotency_app", "testapp") else None
+
+    db_for_write = db_for_read
+
+
+@override_settings(DATABASE_ROUTERS=[f"{__name__}.KeysOnOther"])
+class KeysOnAnotherDatabase(Contract, TransactionTestCase):
+    databases = {"default", "other"}
+    alias = "other"
+
+
+@pytest.mark.row_locks
+class B54BehindPooler(Contract, TransactionTestCase):
+    """Each transaction may get another session, as behind PgBouncer in transaction mode."""
+
+    is_connecting = False
+
+    def setUp(self) -> None:
+        super().setUp()
+        connection = connections[self.alias]
+        for name in ("cursor", "get_autocommit"):  # What a statement, and a block, begins with.
+            begin = partial(self.in_new_session, getattr(connection, name))
+            self.enterContext(mock.patch.object(connection, name, begin))
+
+    def in_new_session(self, begin: Any) -> Any:
+        connection = connections[self.alias]
+        if not connection.in_atomic_block and not self.is_connecting:
+            self.is_connecting = True
+            connection.close()
+            connection.connect()
+            self.is_connecting = False
+        return begin()
+
+
+class ContractUnderIsolation(Contract):
+    level: str
+
+    def setUp(self) -> None:
+        super().setUp()
+        connection = connections[self.alias]
+        level = IsolationLevel[self.level.replace(" ", "_").upper()]
+        is_named = connection.vendor == "mysql"
+        option = {"isolation_level": self.level if is_named else level}
+        self.enterContext(mock.patch.dict(connection.settings_dict["OPTIONS"], option))
+        connection.close()
+        self.addCleanup(connection.close)
+
+
+@pytest.mark.row_locks
+class UnderRepeatableRead(ContractUnderIsolation, TransactionTestCase):
+    level = "repeatable read"
+
+
+@pytest.mark.row_locks
+class UnderSerializable(ContractUnderIsolation, TransactionTestCase):
+    level = "serializable"

@@ -1,0 +1,178 @@
+"""How rows are found: the adjectives, the reaper, and which database is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+from django.db.models import Q
+
+from idempotency_app.models import ClaimOutcome, IdempotencyKey, State
+
+from .factories import STEPS, ago, claim, make_key, row
+
+pytestmark = pytest.mark.django_db
+
+A_SECOND_AGO = ago(seconds=1)
+
+# Each state; the adjectives that fit it; whether the reaper takes it.
+STATES: dict[str, tuple[dict[str, Any], set[str], bool]] = {
+    "in flight": ({}, {"in_flight"}, False),
+    "in flight past its expiry": ({"expires_at": ago(days=9)}, {"in_flight"}, False),
+    "in flight, begun": ({"steps": STEPS}, {"in_flight"}, False),
+    "stale": ({"stale": True}, {"stale"}, False),
+    "stale, never expires": ({"stale": True, "expires_at": None}, {"stale"}, False),
+    "stale and expired": (
+        {"stale": True, "expires_at": ago(seconds=1)},
+        {"stale", "expired"},
+        True,
+    ),
+    "stale, begun": ({"unresolved": True}, {"stale", "unresolved"}, False),
+    "stale, begun and expired": (
+        {"unresolved": True, "expires_at": ago(days=9)},
+        {"stale", "unresolved"},
+        False,
+    ),
+    "released": ({"released": True}, {"waiting", "unresolved"}, False),
+    "released and expired": (
+        {"released": True, "expires_at": ago(days=9)},
+        {"waiting", "unresolved"},
+        False,
+    ),
+    "complete": ({"complete": True}, set(), False),
+    "complete, with steps": ({"complete": True, "steps": STEPS}, set(), False),
+    "complete, never expires": ({"complete": True, "expires_at": None}, set(), False),
+    "expired": ({"expired": True}, {"expired"}, True),
+    "expired, with steps": ({"expired": True, "steps": STEPS}, {"expired"}, True),
+    "remembered": ({"remembered": True}, {"expired"}, False),
+    "remembered long enough": (
+        {"expired": True, "remember_until": ago(seconds=1)},
+        {"expired"},
+        True,
+    ),
+}
+ADJECTIVES = ("in_flight", "stale", "waiting", "unresolved", "expired")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_adjectives_agree_with_the_words(state):
+    values, fitting, _ = STATES[state]
+    make_key(**values)
+    rows = IdempotencyKey.objects.all()
+    assert {name for name in ADJECTIVES if getattr(rows, name)().exists()} == fitting
+
+
+@pytest.mark.parametrize("adjective", ADJECTIVES)
+def test_an_adjective_can_be_combined_with_other_conditions(adjective):
+    for values, _, _ in STATES.values():
+        make_key(**values)
+    rows = IdempotencyKey.objects.filter(Q(key="another") | Q(account="another"))
+    assert not getattr(rows, adjective)().exists()
+
+
+def test_s22_the_reaper_deletes_what_is_forgotten_and_nothing_else():
+    for name, (values, _, _) in STATES.items():
+        make_key(key=name, **values)
+    taken = {name for name, (_, _, reaped) in STATES.items() if reaped}
+    assert IdempotencyKey.objects.reap() == len(taken)
+    assert set(IdempotencyKey.objects.values_list("key", flat=True)) == STATES.keys() - taken
+    assert IdempotencyKey.objects.reap() == 0
+
+
+@pytest.mark.parametrize(("expired", "batches"), [(0, 1), (9, 1), (10, 2), (25, 3)])
+def test_b57_the_reaper_goes_in_batches_and_reads_no_rows(
+    expired, batches, django_assert_num_queries
+):
+    for _ in range(expired):
+        make_key(expired=True)
+    with django_assert_num_queries(batches) as captured:
+        assert IdempotencyKey.objects.reap(batch_size=10) == expired
+    assert all(query["sql"].startswith("DELETE") for query in captured)
+
+
+def test_b57_one_batch_deletes_at_most_its_size_and_the_oldest_first(monkeypatch):
+    rows = [make_key(expired=True, expires_at=ago(hours=hours)) for hours in (1, 3, 2)]
+    left: list[int] = []
+    with connection.execute_wrapper(counts_rows_before(left)):
+        IdempotencyKey.objects.reap(batch_size=1)
+    assert left == [3, 2, 1, 0]
+    assert not IdempotencyKey.objects.filter(pk__in=[record.pk for record in rows]).exists()
+
+
+def counts_rows_before(left: list[int]) -> Callable[..., Any]:
+    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("DELETE"):
+            left.append(IdempotencyKey.objects.count())
+        return execute(sql, params, many, context)
+
+    return wrapper
+
+
+@pytest.fixture
+def second(transactional_db: None) -> Iterator[str]:
+    """Name another connection to the same database, as another worker has."""
+    connections["second"] = connection.copy("second")
+    yield "second"
+    connections["second"].close()
+    del connections["second"]
+
+
+def test_b58_a_key_that_is_claimed_just_before_the_delete_stays(second):
+    record = make_key(expired=True)
+    gone = make_key(expired=True)
+
+    def claims_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("DELETE"):
+            assert claim(record, using=second).won
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(claims_first):
+        assert IdempotencyKey.objects.reap() == 1
+    assert (row(record)["state"], row(gone)) == (State.IN_PROGRESS, None)
+
+
+@pytest.mark.row_locks
+def test_b58_a_key_that_is_being_claimed_while_the_reaper_runs_stays(second):
+    record = make_key(expired=True)
+    make_key(expired=True)
+    deleted: list[int] = []
+
+    def reap() -> None:
+        deleted.append(IdempotencyKey.objects.reap())
+        connection.close()
+
+    reaper = threading.Thread(target=reap)
+    with transaction.atomic(using=second):
+        assert claim(record, using=second).won
+        reaper.start()
+        # MariaDB and MySQL have no DELETE that skips what is locked: there it waits.
+        waits = connection.vendor == "mysql"
+        reaper.join(timeout=0.2 if waits else 5)
+        passed_by = not reaper.is_alive()
+    reaper.join()
+    assert (deleted, row(record)["state"]) == ([1], State.IN_PROGRESS)
+    assert passed_by or waits, "The reaper waited for a claim."
+
+
+def test_b49_no_statement_goes_to_a_replica(settings):
+    settings.DATABASE_ROUTERS = [ReadsFromReplica()]
+    record = claim().record
+    assert record.created_at  # Read when somebody asks for it.
+    record.complete(status=201, headers=[], body=b"")
+    assert claim().outcome is ClaimOutcome.REPLAY
+    stale = make_key(stale=True)
+    assert claim(stale).record.release() is True
+    assert IdempotencyKey.objects.reap() == 0
+
+
+class ReadsFromReplica:
+    """Send reads to a database that is not there, so that each is an error."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str:
+        return "replica"
+
+    def db_for_write(self, model: Any, **hints: Any) -> str:
+        return "default"

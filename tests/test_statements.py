@@ -1,0 +1,178 @@
+"""What a request costs: its statements, one by one, and its transactions, counted apart.
+
+An empty transaction is listed too, since Django logs it; psycopg sends its BEGIN with the first
+statement, so it costs no trip.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.db import connection
+from django.test import TransactionTestCase
+from django.test.utils import CaptureQueriesContext
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+
+from idempotency_app.models import IdempotencyKey
+from tests.contract.harness import (
+    OTHER_BODY,
+    PAST_THE_LOCK,
+    PAST_THE_RETENTION,
+    Harness,
+    answering,
+    raising,
+)
+from tests.contract.views import Permission, script
+from tests.testapp.models import Order
+
+SQLITE = connection.vendor == "sqlite"
+
+# SQLite has one writer, and a replay must not ask for its lock: so it looks first.
+CLAIM = ["SELECT key", "INSERT key"] if SQLITE else ["INSERT key"]
+LOOK = ["SELECT key"] if SQLITE else ["INSERT key", "SELECT key"]
+WORK = ["INSERT order"]
+COMPLETE = ["UPDATE key"]
+TAKE_OVER = ["UPDATE key"]
+RESET = ["UPDATE key"]
+RELEASE = ["DELETE key"]
+
+NAMES = {IdempotencyKey._meta.db_table: "key", Order._meta.db_table: "order"}
+TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+COMMITTED = ["BEGIN", "COMMIT"]
+ROLLED_BACK = ["BEGIN", "ROLLBACK"]
+
+# What Django logs of a statement that MySQL and MariaDB refuse. Only a claim is: there its
+# INSERT says by an error that somebody was first.
+REFUSED = "None"
+
+
+def readable(text: str) -> str:
+    """Say a statement's verb and table; of one that begins or ends a transaction the verb."""
+    if connection.vendor == "mysql" and text == REFUSED:
+        return "INSERT key"
+    verb = text.split()[0]
+    if verb in TRANSACTION:
+        return verb
+    (table,) = {name for table, name in NAMES.items() if re.search(rf"\b{table}\b", text)}
+    return f"{verb} {table}"
+
+
+class Costs(Harness, TransactionTestCase):
+    checks: list[str] = []
+    """The transaction that DRF's checks run in."""
+    refused_checks: list[str] = []
+    """The same, where they, or the key, are refused."""
+
+    def cost_of(self, *body, **options):
+        """Return the statements of one request, and what begins and ends its transactions."""
+        with CaptureQueriesContext(connection) as captured:
+            self.request(*body, **options)
+        said = [readable(query["sql"]) for query in captured]
+        transactions = [word for word in said if word in TRANSACTION]
+        return [words for words in said if words not in TRANSACTION], transactions
+
+    def test_a_first_request(self):
+        assert self.cost_of() == (CLAIM + WORK + COMPLETE, self.checks + COMMITTED)
+
+    def test_a_first_request_costs_two_statements_more_than_the_handler_or_three_on_sqlite(self):
+        handler, _ = self.cost_of(path="/bare/")
+        first, _ = self.cost_of()
+        assert len(first) - len(handler) == (3 if SQLITE else 2)
+
+    def test_a_replay(self):
+        self.send()
+        assert self.cost_of() == (LOOK, self.checks)
+
+    def test_a_mismatch(self):
+        self.send()
+        assert self.cost_of(OTHER_BODY) == (LOOK, self.checks)
+
+    def test_a_conflict(self):
+        self.leave_a_dead_worker()
+        assert self.cost_of() == (LOOK, self.checks)
+
+    def test_a_raised_refusal(self):
+        script.acts = [raising(ValidationError("no such sku"))]
+        assert self.cost_of() == (CLAIM + WORK + RELEASE, self.checks + ROLLED_BACK)
+
+    def test_a_returned_refusal(self):
+        script.acts = [answering(Response(status=409))]
+        assert self.cost_of() == (CLAIM + WORK + RELEASE, self.checks + ROLLED_BACK)
+
+    def test_a_failure(self):
+        script.acts = [raising(RuntimeError("unavailable"))]
+        assert self.cost_of() == (CLAIM + WORK + RELEASE, self.checks + ROLLED_BACK)
+
+    def test_a_takeover(self):
+        self.leave_a_dead_worker()
+        self.age(PAST_THE_LOCK)
+        assert self.cost_of() == (LOOK + TAKE_OVER + WORK + COMPLETE, self.checks + COMMITTED)
+
+    def test_a_key_that_has_expired(self):
+        self.send()
+        self.age(PAST_THE_RETENTION)
+        assert self.cost_of() == (LOOK + RESET + WORK + COMPLETE, self.checks + COMMITTED)
+
+    def test_a_request_without_a_key_costs_what_the_bare_view_costs(self):
+        assert self.cost_of(key=None) == self.cost_of(path="/bare/")
+
+    def test_a_refused_request_without_a_key_costs_what_the_bare_view_costs(self):
+        script.acts = [raising(ValidationError("no such sku"))] * 2
+        assert self.cost_of(key=None) == self.cost_of(path="/bare/")
+
+    def test_a_get_with_a_key_costs_what_the_bare_view_costs(self):
+        assert self.cost_of(method="GET") == self.cost_of(method="GET", path="/bare/")
+
+    def test_a_malformed_key_costs_nothing(self):
+        assert self.cost_of(key='"k') == ([], self.refused_checks)
+
+    def test_a_required_key_that_is_missing_costs_nothing(self):
+        assert self.cost_of(key=None, path="/required/")[0] == []
+
+    def test_a_request_that_is_refused_before_the_work_costs_nothing(self):
+        with script.closing(Permission):
+            assert self.cost_of() == ([], self.refused_checks)
+
+
+class CostsUnderAtomicRequests(Costs):
+    atomic_requests = True
+    # SQLite has no row locks: there a transaction of their own would be the write lock.
+    checks = [] if SQLITE else COMMITTED
+    refused_checks = [] if SQLITE else ROLLED_BACK
+
+
+class B54Statements(Harness, TransactionTestCase):
+    def captured(self, *steps):
+        with CaptureQueriesContext(connection) as captured:
+            for step in steps:
+                step()
+        return [query["sql"] for query in captured]
+
+    def takeover(self):
+        self.leave_a_dead_worker(key="stale")
+        self.age(PAST_THE_LOCK)
+        self.send(key="stale")
+
+    def refusal(self):
+        script.acts = [raising(ValidationError("no such sku"))]
+        self.send(key="refused")
+
+    def requests(self):
+        self.send()  # claims and saves
+        self.send()  # replays
+        self.send(OTHER_BODY)
+        self.takeover()
+        self.refusal()  # releases
+
+    def test_b54_nothing_is_left_in_the_session_for_the_next_transaction(self):
+        said = self.captured(self.requests, IdempotencyKey.objects.reap)
+        # No SET, LISTEN, PREPARE or DECLARE ... CURSOR among them,
+        verbs = {"SELECT", "INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"}
+        assert {text.split()[0] for text in said} - {REFUSED} == verbs
+        # and no lock that outlives its transaction.
+        assert "advisory" not in "".join(said).lower()
+
+    def test_no_request_waits_for_a_row_that_it_only_reads(self):
+        said = "\n".join(self.captured(self.requests))
+        assert re.search(r"\bFOR\s+(NO KEY )?(UPDATE|SHARE)\b", said, re.IGNORECASE) is None
