@@ -48,6 +48,8 @@ class Servers:
             [sys.executable, "-m", "gunicorn", "--config", str(config)],
             cwd=self.folder,
             env={**os.environ, **environment},
+            # Ctrl-C is for this process, which then ends them in good order.
+            process_group=0,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
@@ -22,9 +22,8 @@ def declared_policy(view: Any) -> Idempotency | None:
     `as_view(idempotency=...)`, or the action's own, is laid over the class's.
     """
     layers: list[Idempotency | None] = [type(view).idempotency]
-    action = getattr(view, getattr(view, "action", None) or "", None)
     # Read from the action itself too, since only a router passes it to `as_view`.
-    for place in (getattr(action, "kwargs", {}), vars(view)):
+    for place in (_action_kwargs(view), vars(view)):
         if "idempotency" in place:
             layers.append(place["idempotency"])
     policy = layers.pop()
@@ -34,6 +33,18 @@ def declared_policy(view: Any) -> Idempotency | None:
         if outer is not None:
             policy = policy.over(outer)
     return policy
+
+
+def _action_kwargs(view: Any) -> dict[str, Any]:
+    """Return what `@action` was given, also where this method was mapped to it later."""
+    name = getattr(view, "action", None)
+    if not name or name in HANDLERS or "idempotency" in vars(view):
+        return {}
+    kwargs = getattr(getattr(view, name, None), "kwargs", None)
+    if kwargs is None:
+        mapped = (extra for extra in view.get_extra_actions() if name in extra.mapping.values())
+        kwargs = next((extra.kwargs for extra in mapped), {})
+    return cast("dict[str, Any]", kwargs)
 
 
 def check_bases(cls: type, mixins: tuple[type, ...]) -> None:

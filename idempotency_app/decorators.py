@@ -33,7 +33,6 @@ def idempotent(policy: Idempotency | None = None, **fields: Any) -> Callable[[An
         bases = (base,) if issubclass(base, ClaimMixin) else (IdempotencyMixin, base)
         names = {"idempotency": declared, "__module__": base.__module__, "__doc__": base.__doc__}
         cls: Any = type(base.__name__, bases, names)
-        actions = [view.actions] if hasattr(view, "actions") else []
-        return cls.as_view(*actions, **view.initkwargs)
+        return cls.as_view(**view.initkwargs)
 
     return decorate

@@ -150,6 +150,10 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds)
 
 
+def _is_duration(value: Any) -> bool:
+    return isinstance(value, timedelta) and value >= timedelta(0)
+
+
 def _has_only(kind: type) -> Callable[[Any], bool]:
     def check(value: Any) -> bool:
         is_many = isinstance(value, Collection) and not isinstance(value, str)
@@ -169,9 +173,9 @@ TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "required": ("True or False", _is(bool)),
     "methods": ("a set of names, such as {'POST'}", _has_only(str)),
     "effects": ("a member of Effects", _is(Effects)),
-    "lock_timeout": ("a timedelta", _is(timedelta)),
-    "retention": ("a timedelta, or None for ever", _is(timedelta, type(None))),
-    "remember": ("a timedelta, or None for not", _is(timedelta, type(None))),
+    "lock_timeout": ("a timedelta of at least 0", _is_duration),
+    "retention": ("a timedelta, or None for ever", lambda it: it is None or _is_duration(it)),
+    "remember": ("a timedelta, or None for not", lambda it: it is None or _is_duration(it)),
     "account": ("a callable of the request, or None", lambda it: it is None or callable(it)),
     "endpoint": ("a name, or None for the route", _is(str, type(None))),
     "effects_in_steps": ("True or False", _is(bool)),

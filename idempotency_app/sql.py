@@ -7,8 +7,6 @@ on, so that of two that race one changes nothing.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,12 +17,9 @@ from django.db import IntegrityError, InterfaceError, OperationalError
 T = TypeVar("T")
 
 # PostgreSQL: serialization_failure, deadlock_detected. MySQL and MariaDB: ER_LOCK_DEADLOCK,
-# ER_LOCK_WAIT_TIMEOUT.
-TRANSIENT = frozenset({"40001", "40P01", 1213, 1205})
+# ER_LOCK_WAIT_TIMEOUT. MariaDB from 11.6 on, under REPEATABLE READ: ER_CHECKREAD.
+TRANSIENT = frozenset({"40001", "40P01", 1213, 1205, 1020})
 DUPLICATE_ENTRY = 1062  # ER_DUP_ENTRY of MySQL and MariaDB
-
-# Seconds before a statement is repeated, at most: some ten times what one takes.
-LONGEST_PAUSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -260,8 +255,6 @@ def repeated(connection: Any, send: Callable[[], T]) -> T:
             if not repeats_left or not may_repeat(connection, error):
                 raise
             repeats_left -= 1
-            # Not in step with the others: a herd of MySQL's victims would meet again.
-            time.sleep(random.random() * LONGEST_PAUSE)  # noqa: S311  # No secret.
 
 
 def may_repeat(connection: Any, error: BaseException) -> bool:

@@ -47,6 +47,10 @@ class OrderViewSet(IdempotencyMixin, ModelViewSet[Order]):
     def silent_patch(self, request):
         return Response({"patched": True})
 
+    @lenient.mapping.patch
+    def lenient_patch(self, request):
+        return Response({"patched": True})
+
 
 def routed(viewset):
     router = SimpleRouter()
@@ -54,10 +58,10 @@ def routed(viewset):
     return ViewClient(router.urls)
 
 
-def unrouted(name, detail=False):
+def unrouted(name, detail=False, method="post"):
     """Return a client of one action, served as DRF's manual does it without a router."""
     route = f"orders/<int:pk>/{name}/" if detail else f"orders/{name}/"
-    return ViewClient(OrderViewSet.as_view({"post": name}), route=route)
+    return ViewClient(OrderViewSet.as_view({method: name}), route=route)
 
 
 @pytest.fixture(params=["router", "as_view"])
@@ -105,6 +109,11 @@ class TestActions:
         client = routed(OrderViewSet)
         assert code(client.send(None, method="patch", to="/orders/silent/")) == "key-missing"
         assert client.send(method="patch", to="/orders/silent/").json() == {"patched": True}
+
+    def test_a_second_method_has_it_without_a_router_too(self):
+        client = unrouted("lenient_patch", method="patch")
+        sent = client.send(None, method="patch", to="/orders/lenient_patch/")
+        assert sent.json() == {"patched": True}
 
     def test_the_actions_of_drf_have_the_classes_policy(self):
         client = routed(OrderViewSet)

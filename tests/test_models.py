@@ -112,6 +112,17 @@ def test_renew_moves_the_lock_the_expiry_and_the_memory_together():
         assert abs(after[name] - before[name] - by) <= timedelta(milliseconds=1)
 
 
+def test_saving_steps_renews_the_lock_and_the_expiry_with_it():
+    record = make_key(remember_until=ahead(days=9))
+    before = row(record)
+    record.save_steps({"charge": {}}, timedelta(hours=2))
+    after = row(record)
+    by = after["locked_until"] - before["locked_until"]
+    assert timedelta(minutes=118) < by < timedelta(minutes=120)
+    for name in ("expires_at", "remember_until"):
+        assert abs(after[name] - before[name] - by) <= timedelta(milliseconds=1)
+
+
 def test_renew_leaves_a_row_that_never_expires_so():
     record = claim(retention=None).record
     record.renew(timedelta(hours=2))

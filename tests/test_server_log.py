@@ -117,7 +117,7 @@ class DeadRows(Evidence, TransactionTestCase):
 class B54Session(Harness, TransactionTestCase):
     def test_b54_a_session_is_afterwards_as_it_was_before(self):
         before = ask(SESSION)
-        for _ in range(10):  # psycopg would prepare a statement at its sixth use.
+        for _ in range(10):  # By itself psycopg prepares a statement at its sixth use.
             self.send()
         self.send(OTHER_BODY)
         self.age(PAST_THE_RETENTION)

@@ -135,7 +135,7 @@ ACTS: dict[str, tuple[str, dict[str, Any], Callable[[IdempotencyKey], Any]]] = {
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("code", ["40001", "40P01", 1213, 1205])
+@pytest.mark.parametrize("code", ["40001", "40P01", 1213, 1205, 1020])
 def test_b52_a_statement_that_lost_a_race_is_repeated_by_itself(act, code):
     verb, state, run = ACTS[act]
     record = make_key(**state)

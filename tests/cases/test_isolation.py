@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from idempotency_app.models import IdempotencyKey
@@ -123,6 +123,36 @@ def test_b52_no_deadlock_of_the_losers_reaches_a_client(threads, view, isolation
     assert status("innodb_deadlocks") > before
     assert {response.status_code for response in responses} <= {201, 409}
     assert len(view.calls) == Order.objects.count() == IdempotencyKey.objects.count() == 1
+
+
+class Deadlocks:
+    """Make each statement of a kind the victim of a deadlock, as Django tells it."""
+
+    def __init__(self, verb):
+        self.verb, self.seen = verb, 0
+
+    def __call__(self, execute, sql, params, many, context):
+        if sql.startswith(self.verb):
+            self.seen += 1
+            raise OperationalError(1213, "Deadlock found when trying to get lock")
+        return execute(sql, params, many, context)
+
+
+def test_b52_a_claim_that_loses_race_after_race_is_told_to_come_back(view):
+    deadlocks = Deadlocks("INSERT")
+    with connection.execute_wrapper(deadlocks):
+        response = ViewClient(view).send("k52")
+    assert (response.status_code, code(response)) == (409, "in-progress")
+    assert response.headers["Retry-After"] == "1"
+    assert (deadlocks.seen, view.calls) == (4, [])
+
+
+def test_b52_nothing_is_repeated_once_the_work_has_begun(view):
+    deadlocks = Deadlocks("UPDATE")
+    with connection.execute_wrapper(deadlocks), pytest.raises(OperationalError, match="Deadlock"):
+        ViewClient(view).send("k52")
+    assert (deadlocks.seen, len(view.calls)) == (1, 1)
+    assert (IdempotencyKey.objects.count(), Order.objects.count()) == (0, 0)
 
 
 def test_b52_a_deadlock_that_undoes_a_callers_transaction_lets_nothing_of_it_go_on(threads, view):

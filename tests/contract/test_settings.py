@@ -9,7 +9,6 @@ from unittest import mock
 import pytest
 from django.db import connections
 from django.test import TransactionTestCase, override_settings
-from psycopg import IsolationLevel
 
 from idempotency_app.models import IdempotencyKey
 
@@ -91,17 +90,32 @@ class B54BehindPooler(Contract, TransactionTestCase):
 
 
 class ContractUnderIsolation(Contract):
+    """As on a server that defaults to the level, so that the claim's statements have it too."""
+
     level: str
 
     def setUp(self) -> None:
         super().setUp()
         connection = connections[self.alias]
-        level = IsolationLevel[self.level.replace(" ", "_").upper()]
-        is_named = connection.vendor == "mysql"
-        option = {"isolation_level": self.level if is_named else level}
-        self.enterContext(mock.patch.dict(connection.settings_dict["OPTIONS"], option))
+        escaped = self.level.replace(" ", r"\ ")
+        options = {
+            # Django's `isolation_level` would set it for the transactions that psycopg begins.
+            "postgresql": {"options": f"-c default_transaction_isolation={escaped}"},
+            "mysql": {"isolation_level": self.level},
+        }[connection.vendor]
+        self.enterContext(mock.patch.dict(connection.settings_dict["OPTIONS"], options))
         connection.close()
         self.addCleanup(connection.close)
+        with connection.cursor() as cursor:
+            cursor.execute(LEVEL[connection.vendor])
+            *_, level = cursor.fetchone()
+        assert level.lower().replace("-", " ") == self.level
+
+
+LEVEL = {
+    "postgresql": "SHOW transaction_isolation",
+    "mysql": "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')",
+}
 
 
 @pytest.mark.row_locks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -247,7 +246,7 @@ def environment(port: int, var: Path, database_url: str = "") -> dict[str, str]:
 def demo_process(
     port: int, var: Path, log: Path, database_url: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the demo as its own process group, and leave nothing of it behind."""
+    """Run the demo, and leave nothing of it behind."""
     with log.open("wb") as output:
         demo = subprocess.Popen(
             [sys.executable, "manage.py", "run_demo"],
@@ -256,14 +255,22 @@ def demo_process(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,
         )
     try:
         yield demo
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(demo.pid, signal.SIGKILL)
-        demo.wait()
+        kill_family(demo)
+
+
+def kill_family(process: subprocess.Popen[Any]) -> None:
+    """Kill a process that we have started, with all below it."""
+    # One that has ended by itself has ended its own.
+    if process.poll() is None:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+    process.wait()
 
 
 def wait_until_ready(demo: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,15 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from .live import ROOT, demo_process, environment, two_free_ports, wait_for, wait_until_ready
+from .live import (
+    ROOT,
+    demo_process,
+    environment,
+    kill_family,
+    two_free_ports,
+    wait_for,
+    wait_until_ready,
+)
 
 END_SECONDS = 15
 EMPTY = {"requests": 0, "charges": 0, "wires": 0, "messages": 0}
@@ -37,6 +44,7 @@ except Ended as error:
 CONFIG = """
 bind = "127.0.0.1:0"
 wsgi_app = "empty:application"
+worker_class = "gthread"
 control_socket_disable = True
 """
 
@@ -56,14 +64,12 @@ def pair(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     ) as pair:
         try:
             wait_for(lambda: len(family(pair.pid)) == 4)
             yield pair
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pair.pid, signal.SIGKILL)
+            kill_family(pair)
 
 
 def family(pid: int) -> list[psutil.Process]:
