@@ -48,9 +48,7 @@ class Servers:
             [sys.executable, "-m", "gunicorn", "--config", str(config)],
             cwd=self.folder,
             env={**os.environ, **environment},
-            # Ctrl-C is for this process, which then ends them in good order.
-            process_group=0,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_begin,
         )
 
     def wait_until_listening(self, host: str, port: int) -> None:
@@ -107,6 +105,10 @@ def servers(folder: Path) -> Iterator[Servers]:
         running.stop()
 
 
-def _end_with_parent() -> None:
-    """Have the kernel end this process where its parent is killed without a chance to do it."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def _begin() -> None:
+    """Prepare a server's process, before it becomes gunicorn."""
+    # Ctrl-C is for the parent, which then ends its servers in good order.
+    os.setpgid(0, 0)
+    if sys.platform == "linux":
+        # And where the parent is killed without a chance to do that, the kernel does it.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -131,7 +131,9 @@ class Claimant:
     def look(self) -> Any:
         """Return the row as it is, with what the database's clock says of it, or None."""
         rows = self.rows.raw(self.statements.look, self.values)
-        return sql.repeated(self.connection, lambda: next(rows.iterator(), None))
+        # To its end, so that no cursor is left open; there is one row at most.
+        seen = sql.repeated(self.connection, lambda: list(rows.iterator()))
+        return seen[0] if seen else None
 
     def decide(self, seen: Any) -> Claim | None:
         """Read the table of states top to bottom; None where another request was faster."""

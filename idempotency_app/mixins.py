@@ -189,7 +189,9 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             return super().handle_exception(exc)
 
     def _prepare(self, request: Any) -> None:
-        carries_key = META_KEY in request.META
+        # A view that takes its key from elsewhere may have to read the body for it.
+        own_way = type(self).get_idempotency_key is not ClaimMixin.get_idempotency_key
+        carries_key = META_KEY in request.META or own_way
         if carries_key:
             bodies.keep_body(request)
         # With a key, DRF's checks get a transaction of their own. Not on SQLite, whose one

@@ -72,6 +72,25 @@ def test_a_replay_is_at_most_two_statements_that_change_nothing():
     assert IdempotencyKey.objects.values().get() == before
 
 
+@pytest.mark.mariadb_only
+def test_b39_the_unique_index_holds_every_byte_beside_utf8mb4():
+    table = IdempotencyKey._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name, sub_part, character_octet_length, data_type, table_collation"
+            " FROM information_schema.statistics"
+            " JOIN information_schema.columns USING (table_schema, table_name, column_name)"
+            " JOIN information_schema.tables USING (table_schema, table_name)"
+            " WHERE table_schema = DATABASE() AND table_name = %s"
+            " AND index_name = 'idempotency_app_one_row_a_key' ORDER BY seq_in_index",
+            [table],
+        )
+        columns = cursor.fetchall()
+    assert [column[0] for column in columns] == ["account", "endpoint", "key"]
+    assert {column[1:4] for column in columns} == {(None, 255, "varbinary")}  # No prefix.
+    assert {column[4].split("_")[0] for column in columns} == {"utf8mb4"}
+
+
 SESSION_STATE = (
     "ADVISORY",
     "SET SESSION",
