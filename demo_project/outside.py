@@ -87,9 +87,13 @@ class UnprotectedChargeViewSet(BareChargeViewSet):
 class ChargeViewSet(DemoIdempotencyMixin, RetrieveModelMixin, BareChargeViewSet):
     """Charges that are safe to repeat, because the network gets a key of ours with each."""
 
-    # Not released on NetworkUnreachable: this call has done nothing then, but an earlier
-    # attempt's may have, and the row holds the client to what that one was asked for.
-    idempotency = Idempotency(required=True, effects=Effects.REPEATABLE, account=account)
+    idempotency = Idempotency(
+        required=True,
+        effects=Effects.REPEATABLE,
+        # The key is free again, but not where an earlier attempt may have charged.
+        release_on=(NetworkUnreachable,),
+        account=account,
+    )
 
     def get_queryset(self) -> QuerySet[Charge]:
         """Return the caller's own charges."""
@@ -103,7 +107,7 @@ class WireViewSet(DemoIdempotencyMixin, RetrieveModelMixin, CreatedMixin, Outsid
         required=True,
         effects=Effects.UNREPEATABLE,
         effects_in_steps=True,
-        # There is one attempt at a wire, so what its only call proves is true of the wire.
+        # Nothing was sent, so nobody has to ask how it ended.
         release_on=(NetworkUnreachable,),
         # A job that runs again after a long weekend, or at the month's end, must not pay twice.
         remember=timedelta(days=30),

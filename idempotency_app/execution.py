@@ -50,6 +50,7 @@ class Execution:
         self.is_settled = False
         self.has_failed = False
         self.nothing_happened = False
+        self._resumes = bool(record.get_steps())
         self._committed = False
 
     @property
@@ -120,8 +121,7 @@ class Execution:
         """
         self.has_failed = True
         self.transaction.roll_back()
-        proof = isinstance(error, self.policy.release_on)
-        self.nothing_happened = proof and not self.record.has_finished_step
+        self.nothing_happened = isinstance(error, self.policy.release_on) and self._began_once()
         if isinstance(error, OperationalError) and sql.is_transient(error):
             self.is_settled = True
             if self._release() is False:
@@ -143,6 +143,14 @@ class Execution:
         if not self.is_settled and not (is_stopping and self.record.steps is not None):
             self.give_back()
         self.transaction.roll_back()
+
+    def _began_once(self) -> bool:
+        """Tell whether no step but the one that raised can have done anything.
+
+        Not after one that ended, or that began in an earlier attempt, or failed and was caught.
+        """
+        steps = self.record.get_steps()
+        return not self._resumes and len(steps) <= 1 and not self.record.has_finished_step
 
     def _release(self) -> bool | None:
         """Return whether the key was still ours; None where the store did not answer."""

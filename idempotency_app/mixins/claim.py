@@ -1,89 +1,27 @@
-"""The mixins that make a view's POST safe to retry: claim, replay, conflict.
-
-One request: DRF authenticates, permits and throttles; `run_once` reads the key, claims it,
-and runs the handler, replays, or tells the conflict; `dispatch` saves what the work answered
-or gives the key back.
-"""
+"""How a request becomes the owner of its key, and what becomes of the key after the work."""
 
 from __future__ import annotations
 
 import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import connections, router, transaction
-from rest_framework.exceptions import ErrorDetail
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.views import APIView, set_rollback
 
-from . import bodies, execution, fingerprints, identity, keys, responses, transactions
-from .claims import Claim, ClaimOutcome
-from .conf import app_settings
-from .declarations import check_bases, check_handlers, check_result, declared_policy
-from .exceptions import (
-    IdempotencyError,
-    InProgress,
-    KeyExpired,
-    KeyMissing,
-    KeyReused,
-    OutcomeUnknown,
-)
-from .models import IdempotencyKey
-from .policy import Idempotency, Policy
+from .. import bodies, execution, fingerprints, identity, keys, responses, transactions
+from ..claims import Claim, ClaimOutcome
+from ..declarations import check_bases, check_handlers, check_result, declared_policy
+from ..exceptions import IdempotencyError, KeyMissing
+from ..models import IdempotencyKey
+from ..policy import Idempotency, Policy
+from .conflict import ConflictMixin
+from .replay import ReplayMixin
 
 logger = logging.getLogger(__name__)
 
 META_KEY = "HTTP_" + keys.HEADER.upper().replace("-", "_")
-
-if TYPE_CHECKING:
-    View = APIView
-else:
-    View = object
-
-
-class ReplayMixin(View):
-    """Answer a retry with the recorded response."""
-
-    def check_replay(self, request: Any, record: IdempotencyKey) -> None:
-        """Raise what the caller should get in place of the replay, e.g. PermissionDenied.
-
-        The view's own permissions have been checked; object permissions, which are checked
-        inside handlers, have not.
-        """
-
-    def get_replay_response(self, record: IdempotencyKey) -> Any:
-        """Return the recorded response; raises ResponseNotKept where its body was not kept."""
-        return responses.replay(record)
-
-
-class ConflictMixin(View):
-    """Tell a client why its request neither runs nor gets a replay."""
-
-    def get_conflict_response(self, claim: Claim) -> Any:
-        """Return the response for a claim that did not win and has nothing to replay."""
-        return self.handle_exception(conflict(claim))
-
-    def handle_exception(self, exc: Exception) -> Any:
-        """Turn our own errors into problem details, or send them through the project's handler."""
-        if not isinstance(exc, IdempotencyError):
-            return super().handle_exception(exc)
-        if app_settings.ERROR_FORMAT == "drf":
-            exc.detail = {"detail": exc.detail, "code": ErrorDetail(exc.code, exc.code)}
-            return super().handle_exception(exc)
-        set_rollback()
-        return responses.problem(exc)
-
-
-def conflict(claim: Claim) -> IdempotencyError:
-    """Return the error that says what became of a claim which did not win."""
-    if claim.outcome is ClaimOutcome.IN_PROGRESS:
-        return InProgress(wait=claim.retry_after)
-    return {
-        ClaimOutcome.MISMATCH: KeyReused,
-        ClaimOutcome.OUTCOME_UNKNOWN: OutcomeUnknown,
-        ClaimOutcome.KEY_EXPIRED: KeyExpired,
-    }[claim.outcome]()
 
 
 class ClaimMixin(ReplayMixin, ConflictMixin):
@@ -141,15 +79,15 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Run DRF's dispatch, then save the work's response or give the key back."""
-        self._execution: execution.Execution | None = None
-        self._transaction = transactions.Transaction(_alias())
+        self._idempotent_work: execution.Execution | None = None
+        self._atomic_request = transactions.Transaction(_alias())
         try:
             self._prepare(request)
             response = self._settle(super().dispatch(request, *args, **kwargs))
         except BaseException as error:
             self._abandon(error)
             raise
-        self._transaction.commit()
+        self._atomic_request.commit()
         # Django closes a request's files with the response, and not its stream.
         response._resource_closers.append(functools.partial(bodies.close_body, request))
         return response
@@ -174,7 +112,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             if policy.required and request.method in policy.methods:
                 raise KeyMissing
             return self._run_plain(handler, request, *args, **kwargs)
-        self._transaction.commit()
+        self._atomic_request.commit()
         claim = self._claim(key)
         if claim.outcome is ClaimOutcome.REPLAY:
             self.check_replay(request, claim.record)
@@ -185,7 +123,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
     def handle_exception(self, exc: Exception) -> Any:
         """Let DRF mark for rollback what this view has opened, and nothing else."""
-        with transactions.shielded(self._transaction):
+        with transactions.shielded(self._atomic_request):
             return super().handle_exception(exc)
 
     def _prepare(self, request: Any) -> None:
@@ -196,15 +134,15 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             bodies.keep_body(request)
         # With a key, DRF's checks get a transaction of their own. Not on SQLite, whose one
         # write lock a replay must not wait for.
-        is_unlocked = not connections[self._transaction.alias].features.has_select_for_update
+        is_unlocked = not connections[self._atomic_request.alias].features.has_select_for_update
         if carries_key and is_unlocked and request.method not in SAFE_METHODS:
             return
         self._begin_atomic_request()
 
     def _begin_atomic_request(self) -> None:
-        connection = connections[self._transaction.alias]
-        if connection.settings_dict["ATOMIC_REQUESTS"] and not self._transaction.is_open:
-            self._transaction.begin()
+        connection = connections[self._atomic_request.alias]
+        if connection.settings_dict["ATOMIC_REQUESTS"] and not self._atomic_request.is_open:
+            self._atomic_request.begin()
 
     def _run_plain(self, handler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
         self._begin_atomic_request()
@@ -217,7 +155,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             "endpoint": self.get_idempotency_endpoint(),
             "fingerprint": self.get_idempotency_fingerprint(),
         }
-        if transactions.in_foreign_block(self._transaction.alias):
+        if transactions.in_foreign_block(self._atomic_request.alias):
             logger.warning(FOREIGN_BLOCK, values["endpoint"])
         return IdempotencyKey.objects.claim(
             key=key,
@@ -232,7 +170,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
     def _run_work(
         self, record: IdempotencyKey, handler: Any, request: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        work = self._execution = execution.Execution(record, self.idempotency_policy)
+        work = self._idempotent_work = execution.Execution(record, self.idempotency_policy)
         request.idempotency = execution.Attempt(self.idempotency_policy, record)
         work.begin()
         try:
@@ -243,7 +181,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
     def _settle(self, response: Any) -> Any:
         """Record the work's response, or give the key back; return what the client gets."""
-        work = self._execution
+        work = self._idempotent_work
         if work is None or work.is_settled:
             return response
         try:
@@ -258,12 +196,12 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
         return response
 
     def _abandon(self, error: BaseException) -> None:
-        work = self._execution
+        work = self._idempotent_work
         if work is not None and work.is_unrepeatable and isinstance(error, Exception):
             self._record_failure(work)
         elif work is not None:
             work.abandon(error)
-        self._transaction.roll_back()
+        self._atomic_request.roll_back()
 
     def _record_failure(self, work: execution.Execution) -> None:
         """Record what Django answers to the exception that goes on: the project's `handler500`."""
@@ -275,10 +213,6 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             work.complete(**vars(responses.record(response, self, limit)))
         except Exception:
             logger.exception("Could not record the failure; an operator has to settle it: %s", work)
-
-
-class IdempotencyMixin(ClaimMixin, ReplayMixin, ConflictMixin):
-    """Make a view's POST safe to retry. Stands before the view's other bases."""
 
 
 FOREIGN_BLOCK = (
