@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -12,6 +13,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 from django.db.transaction import TransactionManagementError
 
+from .claims import UNREACHABLE
+from .exceptions import StoreUnavailable
 from .models import IdempotencyKey
 from .policy import Effects, Policy
 
@@ -55,7 +58,8 @@ class Attempt:
         `work` gets the downstream key of that name. A step that has ended is not run again:
         its saved result is returned. The lock is renewed when it begins and when it ends.
         Raises LockLost before the effect where another worker has taken the key over,
-        TypeError where the result is no JSON, and ImproperlyConfigured under `LOCAL`.
+        StoreUnavailable where the database cannot be reached, TypeError where the result is
+        no JSON, and ImproperlyConfigured under `LOCAL`.
         """
         self._check_effects("step()")
         if self.record is None:
@@ -64,23 +68,27 @@ class Attempt:
         if "result" in steps.get(name, {}):
             return steps[name]["result"]
         self._save({**steps, name: {}})
+        self.record.begun_steps += 1
         result = _decoded(name, work(self.downstream_key(name)))
-        self._save({**steps, name: {"result": result}})
+        # A step within this one may have been saved meanwhile.
+        self._save({**self.record.get_steps(), name: {"result": result}})
         return result
 
     def renew(self) -> None:
         """Hold the lock for another `lock_timeout` from now.
 
-        Raises LockLost where another worker has taken the key over, and ImproperlyConfigured
-        under `LOCAL`.
+        Raises LockLost where another worker has taken the key over, StoreUnavailable where the
+        database cannot be reached, and ImproperlyConfigured under `LOCAL`.
         """
         self._check_effects("renew()")
         if self.record is not None:
-            self.record.renew(self.policy.lock_timeout)
+            with _store():
+                self.record.renew(self.policy.lock_timeout)
 
     def _save(self, steps: dict[str, Any]) -> None:
         if self.record is not None:
-            self.record.save_steps(steps, self.policy.lock_timeout)
+            with _store():
+                self.record.save_steps(steps, self.policy.lock_timeout)
 
     def _check_effects(self, verb: str) -> None:
         """Refuse where the UPDATE would sit unseen in the work's own transaction."""
@@ -98,6 +106,15 @@ class Attempt:
 
     def _blocks(self) -> list[Any]:
         return connections[self.record.alias].atomic_blocks if self.record else []
+
+
+@contextmanager
+def _store() -> Iterator[None]:
+    """Tell a store that cannot be reached as what it is, so that the client gets a 503."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise StoreUnavailable from error
 
 
 def _decoded(name: str, result: Any) -> Any:

@@ -116,13 +116,14 @@ class Execution:
     def fail(self, error: BaseException) -> None:
         """Roll back the work that raised `error`, before anybody turns it into a response.
 
-        Raises LockLost where the database chose it as the victim of a race, and the other
-        side of that race has taken the key over.
+        Raises LockLost where the database chose LOCAL work as the victim of a race, and the
+        other side of that race has taken the key over.
         """
         self.has_failed = True
         self.transaction.roll_back()
         self.nothing_happened = isinstance(error, self.policy.release_on) and self._began_once()
-        if isinstance(error, OperationalError) and sql.is_transient(error):
+        is_local = self.policy.effects is Effects.LOCAL
+        if is_local and isinstance(error, OperationalError) and sql.is_transient(error):
             self.is_settled = True
             if self._release() is False:
                 raise self._lock_lost() from error
@@ -147,10 +148,11 @@ class Execution:
     def _began_once(self) -> bool:
         """Tell whether no step but the one that raised can have done anything.
 
-        Not after one that ended, or that began in an earlier attempt, or failed and was caught.
+        Not after one that ended, or that began in an earlier attempt, or failed and was caught,
+        be it the same that was tried again.
         """
-        steps = self.record.get_steps()
-        return not self._resumes and len(steps) <= 1 and not self.record.has_finished_step
+        is_first = not self._resumes and self.record.begun_steps <= 1
+        return is_first and not self.record.has_finished_step
 
     def _release(self) -> bool | None:
         """Return whether the key was still ours; None where the store did not answer."""

@@ -47,6 +47,9 @@ class IdempotencyKey(models.Model):
     expires_at = UTCDateTimeField(null=True, help_text="Empty where the response is kept for ever.")
     remember_until = UTCDateTimeField(null=True)
 
+    begun_steps = 0
+    """How often a step has begun in this attempt; not in the row."""
+
     objects = IdempotencyKeyQuerySet.as_manager()
 
     class Meta:

@@ -32,7 +32,7 @@ class Dialect:
     seconds: str
     """The seconds from {start} to {end}, as a number."""
     moved: str
-    """{column} moved as far as {lock_end} is from the lock's end of before."""
+    """{column} moved as far as {end} is from the time in the column {was}."""
     duration: Callable[[timedelta], object]
 
 
@@ -41,7 +41,7 @@ DIALECTS = {
         now="statement_timestamp()",
         after="statement_timestamp() + make_interval(secs => %({name})s)",
         seconds="extract(epoch from {end} - {start})",
-        moved="{column} + ({lock_end} - locked_until)",
+        moved="{column} + ({end} - {was})",
         duration=lambda span: span.total_seconds(),
     ),
     "sqlite": Dialect(
@@ -49,15 +49,14 @@ DIALECTS = {
         after="strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %({name})s)",
         seconds="(julianday({end}) - julianday({start})) * 86400",
         moved="strftime('%%Y-%%m-%%d %%H:%%M:%%f', julianday({column})"
-        " + julianday({lock_end}) - julianday(locked_until))",
+        " + julianday({end}) - julianday({was}))",
         duration=lambda span: f"{span.total_seconds():+.3f} seconds",
     ),
     "mysql": Dialect(
         now="UTC_TIMESTAMP(6)",
         after="UTC_TIMESTAMP(6) + INTERVAL %({name})s MICROSECOND",
         seconds="TIMESTAMPDIFF(MICROSECOND, {start}, {end}) / 1000000",
-        moved="{column} + INTERVAL TIMESTAMPDIFF(MICROSECOND, locked_until, {lock_end})"
-        " MICROSECOND",
+        moved="{column} + INTERVAL TIMESTAMPDIFF(MICROSECOND, {was}, {end}) MICROSECOND",
         duration=lambda span: span // timedelta(microseconds=1),
     ),
 }
@@ -118,7 +117,7 @@ FORGET = "DELETE FROM {table} {owned}"
 
 LEAVE = "UPDATE {table} SET state = 'released', locked_until = {now} {owned}"
 
-# The lock's end comes last: MySQL reads the new value in the assignments that follow.
+# What others are moved by comes last: MySQL reads the new value in what follows.
 RENEW = """UPDATE {table} SET expires_at = {expires_at_moved},
     remember_until = {remember_until_moved}, locked_until = {lock_end} {owned}"""
 
@@ -129,10 +128,11 @@ SAVE_STEPS = """UPDATE {table} SET steps = %(steps)s, expires_at = {expires_at_m
 UNRESOLVED = """WHERE id = %(id)s AND fencing_token = %(token)s AND steps IS NOT NULL
     AND (state = 'released' OR (state = 'in_progress' AND locked_until <= {now}))"""
 
+# A key that is remembered is so for as long after its response as before.
 SETTLE = """UPDATE {table} SET state = 'complete', locked_until = NULL,
     fencing_token = %(new_token)s, response_status = %(status)s,
-    response_headers = %(headers)s, response_body = %(body)s, expires_at = {expiry},
-    remember_until = NULL {unresolved}"""
+    response_headers = %(headers)s, response_body = %(body)s,
+    remember_until = {remember_until_settled}, expires_at = {expiry} {unresolved}"""
 
 DISMISS = "DELETE FROM {table} {unresolved}"
 
@@ -182,9 +182,14 @@ def _build(vendor: str, quote: Callable[[str], str], meta: Any) -> Statements:
         name: dialect.after.format(name=name) for name in ("lock_end", "expiry", "remembered")
     }
     words |= {
-        f"{column}_moved": dialect.moved.format(column=column, lock_end=words["lock_end"])
+        f"{column}_moved": dialect.moved.format(
+            column=column, end=words["lock_end"], was="locked_until"
+        )
         for column in ("expires_at", "remember_until")
     }
+    words["remember_until_settled"] = dialect.moved.format(
+        column="remember_until", end=words["expiry"], was="expires_at"
+    )
     words |= {
         "columns": ", ".join(quote(field.column) for field in meta.concrete_fields),
         "ran_for": dialect.seconds.format(start="locked_at", end=dialect.now),

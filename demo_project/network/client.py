@@ -60,7 +60,8 @@ class NetworkFailed(APIException):
     status_code = status.HTTP_502_BAD_GATEWAY
     default_detail = (
         "The card network gave no clear answer, so it is not known whether it did what it was "
-        "asked for. Send the same request with the same key again; do not use a new key."
+        "asked for. Do not use a new key: the same request with the same key goes on with it, or "
+        "gets this answer until support has settled it."
     )
     default_code = "network_failed"
 
