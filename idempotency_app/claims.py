@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import secrets
 from collections.abc import Mapping
@@ -16,13 +17,17 @@ from .exceptions import StoreUnavailable
 if TYPE_CHECKING:
     from .models import IdempotencyKey
 
+logger = logging.getLogger(__name__)
+
 # A round is lost only where another request changed the row in the same instant.
 ROUNDS = 5
 
 # InternalError: PostgreSQL after a fail-over, when it has become read-only.
 UNREACHABLE = (OperationalError, InterfaceError, InternalError)
 
-# The longest Retry-After, in seconds: a client that waits longer has mostly gone away.
+# Retry-After, in seconds. It has no fractions (RFC 9110 §10.2.3), and 0 would be no wait; a
+# client that is told to wait longer than half a minute has mostly gone away.
+SHORTEST_WAIT = 1
 LONGEST_WAIT = 30
 
 
@@ -97,7 +102,8 @@ class Claimant:
         except UNREACHABLE as error:
             if sql.is_transient(error) and not self.connection.in_atomic_block:
                 # The store is there; others are at the same key, again and again.
-                return Claim(ClaimOutcome.IN_PROGRESS, self.unseen(), retry_after=1)
+                return Claim(ClaimOutcome.IN_PROGRESS, self.unseen(), retry_after=SHORTEST_WAIT)
+            logger.exception("The keys' database cannot be used (is it migrated?): no work runs")
             raise StoreUnavailable from error
 
     def go_round(self) -> Claim:
@@ -112,7 +118,7 @@ class Claimant:
             seen = self.look()
             if seen and (claim := self.decide(seen)):
                 return claim
-        return Claim(ClaimOutcome.IN_PROGRESS, seen or self.unseen(), retry_after=1)
+        return Claim(ClaimOutcome.IN_PROGRESS, seen or self.unseen(), retry_after=SHORTEST_WAIT)
 
     def insert(self) -> IdempotencyKey | None:
         """Insert the row if there is none."""
@@ -183,6 +189,6 @@ class Claimant:
 
 
 def _wait(seen: Any) -> int:
-    """As long as the first request has run so far, within what is left of its lock."""
+    """Return seconds: as long as the first request has run, at most what is left of its lock."""
     wait: int = math.floor(min(seen.ran_for, seen.lock_left, LONGEST_WAIT))
-    return max(1, wait)
+    return max(SHORTEST_WAIT, wait)

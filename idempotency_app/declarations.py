@@ -36,8 +36,9 @@ def declared_policy(view: Any) -> Idempotency | None:
 
 
 def _action_kwargs(view: Any) -> dict[str, Any]:
-    """Return what `@action` was given, also where this method was mapped to it later."""
+    """Return what `@action` was given; also for a method added with `@name.mapping.patch`."""
     name = getattr(view, "action", None)
+    # DRF's own handlers are no actions; what `as_view` got holds the action's kwargs already.
     if not name or name in HANDLERS or "idempotency" in vars(view):
         return {}
     kwargs = getattr(getattr(view, name, None), "kwargs", None)

@@ -28,7 +28,8 @@ def idempotent(policy: Idempotency | None = None, **fields: Any) -> Callable[[An
         if base is None or not issubclass(base, APIView):
             raise TypeError("@idempotent has to stand above @api_view: move it up.")
         if hasattr(getattr(view, "__wrapped__", None), "__wrapped__"):
-            # The view is made anew from its class, which knows nothing of that decorator.
+            # `as_view` wraps once, in csrf_exempt; a second layer is somebody's decorator, and
+            # the view that is made anew here, from the class, would be without it.
             raise TypeError("@idempotent has to stand directly above @api_view: move it down.")
         bases = (base,) if issubclass(base, ClaimMixin) else (IdempotencyMixin, base)
         names = {"idempotency": declared, "__module__": base.__module__, "__doc__": base.__doc__}

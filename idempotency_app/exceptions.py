@@ -87,16 +87,15 @@ class InProgress(IdempotencyError):
 
     def __init__(self, detail: str | None = None, *, wait: int = 1) -> None:
         """Take `wait` in seconds; the default detail names it."""
-        seconds = "1 second" if wait == 1 else f"{wait} seconds"
         super().__init__(
-            detail or f"Send the same request with the same key again after {seconds}.",
+            _send_again(wait) if detail is None else detail,
             wait=wait,
         )
 
     @property
     def retry_after(self) -> int:
         """Seconds to wait before the same request is sent, or delivered, again."""
-        return self.wait or 1
+        return 1 if self.wait is None else self.wait
 
 
 class LockLost(InProgress):
@@ -160,8 +159,12 @@ class StoreUnavailable(IdempotencyError):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_code = "store-unavailable"
     title = "Idempotency keys cannot be stored right now"
-    default_detail = "Send the same request with the same key again after a second."
 
     def __init__(self, detail: str | None = None, *, wait: int = 1) -> None:
-        """Take `wait`: seconds for Retry-After."""
-        super().__init__(detail, wait=wait)
+        """Take `wait` in seconds; the default detail names it."""
+        super().__init__(_send_again(wait) if detail is None else detail, wait=wait)
+
+
+def _send_again(wait: int) -> str:
+    seconds = "1 second" if wait == 1 else f"{wait} seconds"
+    return f"Send the same request with the same key again after {seconds}."

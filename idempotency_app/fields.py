@@ -61,7 +61,7 @@ class UTCDateTimeField(DateTimeField):
         if not isinstance(value, datetime.datetime) or connection.vendor == "postgresql":
             return super().get_db_prep_value(value, connection, prepared)
         aware = timezone.make_aware(value) if timezone.is_naive(value) else value
-        # Both databases take, compare and sort this form, and it is what their clocks give.
+        # Both databases take and sort this form; SQLite's own clock gives three decimals of it.
         return aware.astimezone(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
@@ -73,6 +73,7 @@ class DatabaseNow(models.Func):
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """SQLite keeps times as text; its own `now` is in UTC, to the millisecond."""
+        # Halved twice: by Func's template, then by the parameters.
         template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'now')"
         return self.as_sql(compiler, connection, template=template, **context)
 

@@ -14,6 +14,8 @@ LONGEST = 255  # bytes in UTF-8, the width of the columns
 ANONYMOUS = "anonymous:"
 RESERVED = (ANONYMOUS, "consumer:")
 
+SAYS_WHO = "What names the account (account=, IDEMPOTENCY_APP['ACCOUNT'] or the view) returned"
+
 
 def account_of(request: Any, policy: Policy) -> str:
     """Return the account that the request's key belongs to.
@@ -24,8 +26,7 @@ def account_of(request: Any, policy: Policy) -> str:
     named = policy.account
     account = user_account(request.user) if named is None else named(request)
     if account is not None:
-        _check_account(account)
-        return account
+        return check_account(account)
     if policy.anonymous == "share":
         return ANONYMOUS
     raise AccountRequired
@@ -45,15 +46,20 @@ def user_account(user: Any) -> str | None:
     return f"{meta.concrete_model._meta.label_lower}:{user.pk}"
 
 
-def _check_account(account: object) -> None:
+def check_account(account: object) -> str:
+    """Return the account; raises ImproperlyConfigured unless it can be one. It is never cut."""
     if not isinstance(account, str):
-        raise ImproperlyConfigured(f"An account is a str or None, not {type(account).__name__}.")
+        raise ImproperlyConfigured(f"{SAYS_WHO} {type(account).__name__}, not a str or None.")
     if not account.isprintable():
-        raise ImproperlyConfigured("An account has only printable characters.")
+        raise ImproperlyConfigured(f"{SAYS_WHO} characters that cannot be printed.")
     if not 1 <= len(account.encode()) <= LONGEST:
-        raise ImproperlyConfigured(f"An account has 1 to {LONGEST} bytes in UTF-8.")
+        raise ImproperlyConfigured(f"{SAYS_WHO} {len(account.encode())} bytes, not 1 to {LONGEST}.")
     if account.startswith(RESERVED):
-        raise ImproperlyConfigured(f"An account does not begin with {' or '.join(RESERVED)}.")
+        raise ImproperlyConfigured(
+            f"{SAYS_WHO} {account!r}; {' and '.join(RESERVED)} are ours. Begin it with a word of "
+            "your own, such as `tenant:`."
+        )
+    return account
 
 
 def endpoint_of(request: Any, view: Any) -> str:

@@ -23,7 +23,11 @@ def parse_key(header: str) -> str:
     are one key. Raises KeyInvalid, which never repeats the value.
     """
     value = header.strip(" \t")
-    key = _unquote(value) if value.startswith('"') else _bare(value)
+    return check_key(_unquote(value) if value.startswith('"') else _bare(value))
+
+
+def check_key(key: str) -> str:
+    """Return the key; raises KeyInvalid unless it is 1 to 255 visible ASCII characters."""
     if not _KEY.fullmatch(key):
         raise KeyInvalid
     return key

@@ -58,9 +58,11 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 
         `lock_timeout` is how long the claim holds, `retention` how long a response is kept
         after that (None: for ever), `remember` how long the key outlives its response.
+        `effects_in_steps`: UNREPEATABLE work counts as begun from its first step on, not
+        from the claim.
         Raises StoreUnavailable where the database cannot be reached.
         """
-        rows = self._writer()
+        rows = self._whole_table("claim")
         begun = effects is Effects.UNREPEATABLE and not effects_in_steps
         values = {
             "account": account,
@@ -78,7 +80,7 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 
         Never a live lock, an unresolved key, or one that is still remembered.
         """
-        rows = self._writer()
+        rows = self._whole_table("reap")
         connection = connections[rows.db]
         text = sql.statements(connection, self.model).reap
         deleted, batch = 0, batch_size
@@ -87,8 +89,13 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
             deleted += batch
         return deleted
 
-    def _writer(self) -> IdempotencyKeyQuerySet:
-        """Never a replica, which may not have seen the claim that a retry has to meet."""
+    def _whole_table(self, verb: str) -> IdempotencyKeyQuerySet:
+        """Return the rows of the writer; a replica may not have seen the claim to meet.
+
+        Raises TypeError on a queryset that was narrowed, which the verb would not heed.
+        """
+        if self.query.where or self.query.is_sliced or self.query.is_empty():
+            raise TypeError(f"{verb}() heeds no filter: call it on `objects` or `using(alias)`.")
         chosen: str | None = self._db  # type: ignore[attr-defined]  # by `using`
         return self.using(chosen or router.db_for_write(self.model))
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Literal
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils.module_loading import import_string
 
@@ -94,13 +95,11 @@ class Idempotency:
     def __post_init__(self) -> None:
         """Refuse at import what could only fail at the first request.
 
-        Raises TypeError or ValueError, naming the field and what it takes.
+        Raises TypeError, naming the field and what it takes.
         """
         for name, value in self._values().items():
-            if value is not UNSET and name in TAKES and not TAKES[name][1](value):
+            if value is not UNSET and not TAKES[name][1](value):
                 raise TypeError(f"{name} takes {TAKES[name][0]}, not {value!r}.")
-        if self.anonymous not in (UNSET, "reject", "share"):
-            raise ValueError(f'anonymous is "reject" or "share", not {self.anonymous!r}.')
 
     def over(self, outer: Idempotency) -> Idempotency:
         """Return this policy with what it leaves out taken from `outer`."""
@@ -114,9 +113,11 @@ class Idempotency:
     def resolve(self) -> Policy:
         """Return the complete policy, with what is left out taken from the settings.
 
-        Raises ValueError where the setting `EFFECTS` names no member of Effects.
+        Raises ImproperlyConfigured that names the setting where one has a wrong type.
         """
         complete = _defaults() | {k: v for k, v in self._values().items() if v is not UNSET}
+        _check_settings(complete)
+        complete["effects"] = Effects(complete["effects"])
         complete["methods"] = frozenset(method.upper() for method in complete["methods"])
         complete["record_statuses"] = frozenset(complete["record_statuses"])
         return Policy(**complete)
@@ -130,7 +131,7 @@ def _defaults() -> dict[str, Any]:
     return {
         "required": app_settings.REQUIRED,
         "methods": {"POST", "PATCH"},
-        "effects": Effects(app_settings.EFFECTS or Effects.LOCAL),
+        "effects": Effects.LOCAL if app_settings.EFFECTS is None else app_settings.EFFECTS,
         "lock_timeout": app_settings.LOCK_TIMEOUT,
         "retention": app_settings.RETENTION,
         "remember": app_settings.REMEMBER,
@@ -146,12 +147,36 @@ def _defaults() -> dict[str, Any]:
     }
 
 
+def _check_settings(values: dict[str, Any]) -> None:
+    """Refuse what only a setting can have brought in: the fields were checked at import."""
+    for name, value in values.items():
+        takes, fits = TAKES[name]
+        if name == "effects" and value in Effects.values:
+            continue
+        if not fits(value):
+            raise ImproperlyConfigured(
+                f"IDEMPOTENCY_APP[{name.upper()!r}] takes {takes}, not {value!r}."
+            )
+
+
 def _is(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds)
 
 
 def _is_duration(value: Any) -> bool:
     return isinstance(value, timedelta) and value >= timedelta(0)
+
+
+def _is_duration_or_none(value: Any) -> bool:
+    return value is None or _is_duration(value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _are_errors(value: Any) -> bool:
+    return _has_only(int)(value) and all(400 <= status <= 599 for status in value)
 
 
 def _has_only(kind: type) -> Callable[[Any], bool]:
@@ -174,12 +199,13 @@ TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "methods": ("a set of names, such as {'POST'}", _has_only(str)),
     "effects": ("a member of Effects", _is(Effects)),
     "lock_timeout": ("a timedelta of at least 0", _is_duration),
-    "retention": ("a timedelta, or None for ever", lambda it: it is None or _is_duration(it)),
-    "remember": ("a timedelta, or None for not", lambda it: it is None or _is_duration(it)),
+    "retention": ("a timedelta of at least 0, or None for ever", _is_duration_or_none),
+    "remember": ("a timedelta of at least 0, or None for not", _is_duration_or_none),
     "account": ("a callable of the request, or None", lambda it: it is None or callable(it)),
-    "endpoint": ("a name, or None for the route", _is(str, type(None))),
+    "anonymous": ('"reject" or "share"', lambda it: it in ("reject", "share")),
+    "endpoint": ("a name, or None for the route", lambda it: it is None or _is_name(it)),
     "effects_in_steps": ("True or False", _is(bool)),
-    "record_statuses": ("a set of HTTP statuses, such as {402}", _has_only(int)),
+    "record_statuses": ("a set of statuses from 400 to 599, such as {402}", _are_errors),
     "release_on": ("a tuple of exception classes", _are_exceptions),
-    "max_response_bytes": ("a number of bytes", _is(int)),
+    "max_response_bytes": ("a number of bytes, at least 0", lambda it: type(it) is int and it >= 0),
 }

@@ -31,7 +31,7 @@ KEPT_HEADERS = (
     "Link",
 )
 # Never kept, even where `REPLAY_HEADERS` names them.
-PRIVATE_HEADERS = ("set-cookie", "www-authenticate", "date", "connection", "content-length")
+NEVER_KEPT = ("set-cookie", "www-authenticate", "date", "connection", "content-length")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Recorded:
     body: bytes | None
 
 
-def record(response: Any, view: Any, max_bytes: int) -> Recorded:
+def as_recorded(response: Any, view: Any, max_bytes: int) -> Recorded:
     """Render the response and return what a retry will get.
 
     A streamed response, or one of more than `max_bytes`, is left whole for the first client
@@ -58,7 +58,7 @@ def record(response: Any, view: Any, max_bytes: int) -> Recorded:
             source.render()
         body = bytes(source.content)
     kept = {name.lower() for name in (*KEPT_HEADERS, *app_settings.REPLAY_HEADERS)}
-    kept -= set(PRIVATE_HEADERS)
+    kept -= set(NEVER_KEPT)
     return Recorded(
         status=response.status_code,
         headers=[(name, value) for name, value in source.items() if name.lower() in kept],

@@ -104,7 +104,7 @@ PROBLEMS = [
         exceptions.StoreUnavailable(),
         b'{"type": "urn:idempotency:store-unavailable", '
         b'"title": "Idempotency keys cannot be stored right now", "status": 503, '
-        b'"detail": "Send the same request with the same key again after a second.", '
+        b'"detail": "Send the same request with the same key again after 1 second.", '
         b'"code": "store-unavailable"}',
     ),
 ]

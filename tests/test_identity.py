@@ -136,7 +136,7 @@ def test_the_projects_callable_may_say_that_there_is_no_account():
 )
 def test_an_account_that_is_none_is_refused_loudly(account):
     view = make_view(policy=of(account))
-    with pytest.raises(ImproperlyConfigured, match="An account"):
+    with pytest.raises(ImproperlyConfigured, match="names the account"):
         ViewClient(view).send()
     assert (view.calls, IdempotencyKey.objects.count()) == ([], 0)
 
@@ -144,7 +144,7 @@ def test_an_account_that_is_none_is_refused_loudly(account):
 @pytest.mark.parametrize("pk", ["x" * 300, "a\x00b", "a\nb"])
 def test_a_users_own_name_that_is_no_account_is_refused_as_loudly(pk):
     view = make_view()
-    with pytest.raises(ImproperlyConfigured, match="An account"):
+    with pytest.raises(ImproperlyConfigured, match="names the account"):
         ViewClient(view, user=TokenUser(pk)).send()
     assert (view.calls, IdempotencyKey.objects.count()) == ([], 0)
 
@@ -249,3 +249,15 @@ def test_a_view_may_say_what_counts_as_the_same_request():
     client = ViewClient(view)
     client.send()
     assert is_replay(client.send(data={"amount": 7}))
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "é", "a b"])
+def test_a_key_that_a_view_makes_up_has_to_be_one_too(key):
+    view = make_view(get_idempotency_key=lambda self: key)
+    assert code(ViewClient(view).send(None)) == "key-invalid"
+
+
+def test_an_account_that_a_view_makes_up_has_to_be_one_too():
+    view = make_view(get_idempotency_account=lambda self: "consumer:7")
+    with pytest.raises(ImproperlyConfigured, match="names the account"):
+        ViewClient(view).send()

@@ -93,19 +93,20 @@ def test_b57_the_reaper_goes_in_batches_and_reads_no_rows(
     assert all(query["sql"].startswith("DELETE") for query in captured)
 
 
-def test_b57_one_batch_deletes_at_most_its_size_and_the_oldest_first(monkeypatch):
-    rows = [make_key(expired=True, expires_at=ago(hours=hours)) for hours in (1, 3, 2)]
-    left: list[int] = []
-    with connection.execute_wrapper(counts_rows_before(left)):
+def test_b57_one_batch_deletes_at_most_its_size_and_the_oldest_first():
+    one, three, two = (
+        make_key(expired=True, expires_at=ago(hours=hours)).key for hours in (1, 3, 2)
+    )
+    left: list[set[str]] = []
+    with connection.execute_wrapper(notes_keys_before(left)):
         IdempotencyKey.objects.reap(batch_size=1)
-    assert left == [3, 2, 1, 0]
-    assert not IdempotencyKey.objects.filter(pk__in=[record.pk for record in rows]).exists()
+    assert left == [{one, two, three}, {one, two}, {one}, set()]
 
 
-def counts_rows_before(left: list[int]) -> Callable[..., Any]:
+def notes_keys_before(left: list[set[str]]) -> Callable[..., Any]:
     def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("DELETE"):
-            left.append(IdempotencyKey.objects.count())
+            left.append(set(IdempotencyKey.objects.values_list("key", flat=True)))
         return execute(sql, params, many, context)
 
     return wrapper
@@ -176,3 +177,11 @@ class ReadsFromReplica:
 
     def db_for_write(self, model: Any, **hints: Any) -> str:
         return "default"
+
+
+@pytest.mark.parametrize("narrow", ["filter", "none", "slice"])
+def test_what_goes_over_the_whole_table_heeds_no_filter_and_says_so(narrow):
+    rows = IdempotencyKey.objects.all()
+    rows = {"filter": rows.filter(account="a"), "none": rows.none(), "slice": rows[:1]}[narrow]
+    with pytest.raises(TypeError, match="heeds no filter"):
+        rows.reap()

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from idempotency_app.policy import UNSET, Effects, Idempotency, Policy
 
@@ -38,6 +39,10 @@ MINUTE = timedelta(minutes=1)
         {"release_on": (ValueError(),)},
         {"max_response_bytes": "1"},
         {"max_response_bytes": None},
+        {"max_response_bytes": True},
+        {"max_response_bytes": -1},
+        {"record_statuses": {200}},
+        {"endpoint": ""},
     ],
 )
 def test_a_wrong_type_is_told_at_import_with_the_name_of_its_field(fields):
@@ -47,7 +52,7 @@ def test_a_wrong_type_is_told_at_import_with_the_name_of_its_field(fields):
 
 @pytest.mark.parametrize("value", ["maybe", None, True])
 def test_a_wrong_word_is_told_at_import(value):
-    with pytest.raises(ValueError, match='"reject" or "share"'):
+    with pytest.raises(TypeError, match='"reject" or "share"'):
         Idempotency(anonymous=value)
 
 
@@ -144,7 +149,19 @@ def test_methods_are_named_in_any_case():
     assert Idempotency(methods=["post", "Put"]).resolve().methods == {"POST", "PUT"}
 
 
-def test_a_setting_that_names_no_effects_is_told(settings):
-    settings.IDEMPOTENCY_APP = {"EFFECTS": "locale"}
-    with pytest.raises(ValueError, match="locale"):
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"EFFECTS": "locale"},
+        {"EFFECTS": ""},
+        {"LOCK_TIMEOUT": 60},
+        {"RETENTION": -timedelta(hours=1)},
+        {"REQUIRED": "yes"},
+        {"ANONYMOUS": "maybe"},
+        {"MAX_RESPONSE_BYTES": None},
+    ],
+)
+def test_a_wrong_setting_is_told_by_its_name(settings, setting):
+    settings.IDEMPOTENCY_APP = setting
+    with pytest.raises(ImproperlyConfigured, match=rf"IDEMPOTENCY_APP\['{next(iter(setting))}'\]"):
         Idempotency().resolve()

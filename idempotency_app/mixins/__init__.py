@@ -14,5 +14,6 @@ from .replay import ReplayMixin
 __all__ = ["ClaimMixin", "ConflictMixin", "IdempotencyMixin", "ReplayMixin"]
 
 
+# ClaimMixin has the other two among its bases; they are named for the reader.
 class IdempotencyMixin(ClaimMixin, ReplayMixin, ConflictMixin):
     """Make a view's POST safe to retry. Stands before the view's other bases."""

@@ -28,7 +28,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
     """Claim the key before the work, and save or release it after."""
 
     idempotency: Idempotency | None = Idempotency()
-    """The view's policy; None switches the mixin off."""
+    """The view's policy; None switches the mixin off, and there is no `request.idempotency`."""
 
     idempotency_policy: Policy
     """The policy of this request, complete; set before the key is read."""
@@ -55,7 +55,10 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
         return declared_policy(self)
 
     def get_idempotency_key(self) -> str | None:
-        """Return the client's key, None where it sent none. Raises KeyInvalid."""
+        """Return the client's key, 1 to 255 visible ASCII characters; None where it sent none.
+
+        Raises KeyInvalid.
+        """
         header = self.request.META.get(META_KEY)
         return None if header is None else keys.parse_key(header)
 
@@ -64,15 +67,19 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
         return identity.account_of(self.request, self.idempotency_policy)
 
     def get_idempotency_endpoint(self) -> str:
-        """Return what the key is for, at most 255 bytes: the policy's name, or the route."""
+        """Return what the key is for: the policy's name, or method and route.
+
+        One of more than 255 bytes is cut, and then ends in its SHA-256.
+        """
         name = self.idempotency_policy.endpoint
-        return identity.fitted(name) if name else identity.endpoint_of(self.request, self)
+        return identity.endpoint_of(self.request, self) if name is None else name
 
     def get_idempotency_fingerprint(self) -> str:
         """Return 64 hexadecimal digits that differ where the request's data differ."""
         request = self.request._request
-        named = self.idempotency_policy.endpoint
-        target = fingerprints.named_target(self.args, self.kwargs) if named else request.path
+        target = request.path
+        if self.idempotency_policy.endpoint is not None:
+            target = fingerprints.named_target(self.args, self.kwargs)
         return fingerprints.fingerprint(request, target=target)
 
     # The way of a request.
@@ -107,9 +114,11 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             return self._run_plain(handler, request, *args, **kwargs)
         policy = self.idempotency_policy = declared.resolve()
         request.idempotency = execution.Attempt(policy)
-        key = self.get_idempotency_key() if request.method in policy.methods else None
+        if request.method not in policy.methods:
+            return self._run_plain(handler, request, *args, **kwargs)
+        key = self.get_idempotency_key()
         if key is None:
-            if policy.required and request.method in policy.methods:
+            if policy.required:
                 raise KeyMissing
             return self._run_plain(handler, request, *args, **kwargs)
         self._atomic_request.commit()
@@ -128,14 +137,14 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
     def _prepare(self, request: Any) -> None:
         # A view that takes its key from elsewhere may have to read the body for it.
-        own_way = type(self).get_idempotency_key is not ClaimMixin.get_idempotency_key
-        carries_key = META_KEY in request.META or own_way
+        from_elsewhere = type(self).get_idempotency_key is not ClaimMixin.get_idempotency_key
+        carries_key = META_KEY in request.META or from_elsewhere
         if carries_key:
             bodies.keep_body(request)
         # With a key, DRF's checks get a transaction of their own. Not on SQLite, whose one
         # write lock a replay must not wait for.
-        is_unlocked = not connections[self._atomic_request.alias].features.has_select_for_update
-        if carries_key and is_unlocked and request.method not in SAFE_METHODS:
+        has_one_writer = not connections[self._atomic_request.alias].features.has_select_for_update
+        if carries_key and has_one_writer and request.method not in SAFE_METHODS:
             return
         self._begin_atomic_request()
 
@@ -150,15 +159,19 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
     def _claim(self, key: str) -> Claim:
         policy = self.idempotency_policy
+        account = self.get_idempotency_account()
+        if account != identity.ANONYMOUS:
+            identity.check_account(account)
+        # The hooks are the project's, and what they return need not fit the columns.
         values = {
-            "account": self.get_idempotency_account(),
-            "endpoint": self.get_idempotency_endpoint(),
+            "key": keys.check_key(key),
+            "account": account,
+            "endpoint": identity.fitted(self.get_idempotency_endpoint()),
             "fingerprint": self.get_idempotency_fingerprint(),
         }
         if transactions.in_foreign_block(self._atomic_request.alias):
             logger.warning(FOREIGN_BLOCK, values["endpoint"])
         return IdempotencyKey.objects.claim(
-            key=key,
             **values,
             effects=policy.effects,
             effects_in_steps=policy.effects_in_steps,
@@ -186,8 +199,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             return response
         try:
             if work.keeps(response.status_code):
-                limit = self.idempotency_policy.max_response_bytes
-                work.complete(**vars(responses.record(response, self, limit)))
+                self._complete(work, response)
             else:
                 work.give_back()
         except IdempotencyError as error:
@@ -195,22 +207,23 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             return self.finalize_response(self.request, refusal, *self.args, **self.kwargs)
         return response
 
+    def _complete(self, work: execution.Execution, response: Any) -> None:
+        limit = self.idempotency_policy.max_response_bytes
+        work.complete(**vars(responses.as_recorded(response, self, limit)))
+
     def _abandon(self, error: BaseException) -> None:
         work = self._idempotent_work
-        if work is not None and work.is_unrepeatable and isinstance(error, Exception):
-            self._record_failure(work)
-        elif work is not None:
-            work.abandon(error)
+        if work is not None and not work.is_settled:
+            if work.is_unrepeatable and isinstance(error, Exception):
+                self._record_failure(work)
+            else:
+                work.abandon(error)
         self._atomic_request.roll_back()
 
     def _record_failure(self, work: execution.Execution) -> None:
         """Record what Django answers to the exception that goes on: the project's `handler500`."""
-        if work.is_settled:
-            return
         try:
-            response = responses.server_error(self.request._request)
-            limit = self.idempotency_policy.max_response_bytes
-            work.complete(**vars(responses.record(response, self, limit)))
+            self._complete(work, responses.server_error(self.request._request))
         except Exception:
             logger.exception("Could not record the failure; an operator has to settle it: %s", work)
 

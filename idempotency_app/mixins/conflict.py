@@ -32,7 +32,7 @@ class ConflictMixin(View):
         if app_settings.ERROR_FORMAT == "drf":
             exc.detail = {"detail": exc.detail, "code": ErrorDetail(exc.code, exc.code)}
             return super().handle_exception(exc)
-        set_rollback()
+        set_rollback()  # As DRF's exception_handler does for every error.
         return responses.problem(exc)
 
 

@@ -36,6 +36,9 @@ def test_a_batch_has_at_least_one_row(size):
         reap("--batch-size", size)
 
 
+@pytest.mark.django_db(databases=["default", "other"])
 def test_the_database_can_be_named():
-    make_key(expired=True)
-    assert reap("--database", "default").startswith("Deleted 1 ")
+    record = make_key(expired=True)
+    record.save(using="other", force_insert=True)
+    assert reap("--database", "other").startswith("Deleted 1 ")
+    assert IdempotencyKey.objects.using("default").count() == 1

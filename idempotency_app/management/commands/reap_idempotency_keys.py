@@ -15,9 +15,9 @@ class Command(BaseCommand):
     """Delete expired keys; cron runs it, as often as the table should be short."""
 
     help = (
-        "Delete expired idempotency keys in short batches. For cron, say every hour; safe "
-        "beside traffic and beside itself. No answer depends on it: an expired key that is "
-        "still there is treated as new."
+        "Delete expired idempotency keys that are no longer remembered, in short batches; never "
+        "a live lock or an unresolved key. For cron, say every hour; safe beside traffic and "
+        "beside itself. No answer depends on it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
