@@ -20,7 +20,7 @@ from django.db.transaction import TransactionManagementError
 
 from . import sql
 from .attempts import Attempt
-from .claims import State
+from .claims import UNREACHABLE, State
 from .exceptions import LockLost, StoreUnavailable
 from .keys import mask
 from .models import IdempotencyKey
@@ -45,10 +45,13 @@ class Execution:
         """Take the record that was claimed, and the policy that it was claimed under."""
         self.record = record
         self.policy = policy
-        self.alias = record._state.db or "default"
+        self.alias = record.alias
         self.transaction = Transaction(self.alias)
+        # The response is saved, the key is released, or neither can be done any more.
         self.is_settled = False
+        # The work raised, whatever response is made of that.
         self.has_failed = False
+        # An exception of `release_on` has proved it.
         self.nothing_happened = False
         self._resumes = bool(record.get_steps())
         self._committed = False
@@ -98,20 +101,20 @@ class Execution:
         Raises LockLost where another worker has taken the key over, StoreUnavailable where
         the database is gone, TransactionManagementError where the work had swallowed a
         database error, and whatever the database or an `on_commit` hook raises. Where
-        nothing was committed, the key has been released.
+        nothing was committed the key has been released, unless another worker owns it, or an
+        effect has begun that must not be repeated: that row lapses into unresolved.
         """
         try:
             self._mend_or_refuse_broken_transaction(status)
             self.record.complete(status=status, headers=headers, body=body)
             self.transaction.commit()
-            self.is_settled = True
         except Exception as error:
             self.transaction.roll_back()
             self.is_settled = True
-            if not self._committed:
-                self._settle_failed_save(error)
-            else:
+            if self._committed:
                 raise
+            self._settle_failed_save(error)
+        self.is_settled = True
 
     def fail(self, error: BaseException) -> None:
         """Roll back the work that raised `error`, before anybody turns it into a response.
@@ -177,19 +180,23 @@ class Execution:
             raise TransactionManagementError(BROKEN_TRANSACTION) from cause
 
     def _settle_failed_save(self, error: Exception) -> None:
-        """Find out what became of a save that raised, before anybody is answered."""
-        unanswered = isinstance(error, (OperationalError, InterfaceError))
+        """Find out what became of a save that raised, before anybody is answered.
+
+        Returns only where the response is saved; raises otherwise.
+        """
+        unanswered = isinstance(error, UNREACHABLE)
         if (unanswered or isinstance(error, LockLost)) and self._is_saved(error):
             return
         if isinstance(error, LockLost):
             raise self._lock_lost() from error
         # What was done outside cannot be undone: the row stays, and lapses into unresolved.
-        is_ours = True if self.is_unrepeatable else self._release()
-        if is_ours is False and sql.is_transient(error):
+        released = None if self.is_unrepeatable else self._release()
+        if released is False and sql.is_transient(error):
             raise self._lock_lost() from error
         if sql.is_aborted(error):
             raise TransactionManagementError(BROKEN_TRANSACTION) from error
         if unanswered and not sql.is_transient(error):
+            logger.exception("Could not save the response: %s", self)
             raise StoreUnavailable from error
         raise error
 

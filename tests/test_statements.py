@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.db import connection
 from django.test import TransactionTestCase
 from django.test.utils import CaptureQueriesContext
@@ -15,6 +16,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from idempotency_app.models import IdempotencyKey
+from idempotency_app.policy import Effects
 from tests.contract.harness import (
     OTHER_BODY,
     PAST_THE_LOCK,
@@ -137,6 +139,85 @@ class CostsUnderAtomicRequests(Costs):
     refused_checks = [] if SQLITE else ROLLED_BACK
 
 
+MARK, SAVE, LEAVE = ["UPDATE key"], ["UPDATE key"], ["UPDATE key"]
+STEP = MARK + WORK + SAVE
+
+
+class StepCosts(Costs):
+    """Outside effects have no transaction, and each step costs two statements more."""
+
+    effects = Effects.REPEATABLE
+    prefix = "/repeatable"
+
+    def test_a_first_request(self):
+        assert self.cost_of() == (CLAIM + STEP + COMPLETE, self.checks)
+
+    def test_a_first_request_costs_two_statements_more_than_the_handler_or_three_on_sqlite(self):
+        handler, _ = self.cost_of(path="/bare/")
+        first, _ = self.cost_of()
+        assert len(first) - len(handler) == (3 if SQLITE else 2) + len(MARK + SAVE)
+
+    def test_a_raised_refusal(self):
+        script.acts = [raising(ValidationError("no such sku"))]
+        assert self.cost_of() == (CLAIM + RELEASE, self.checks)
+
+    def test_a_returned_refusal(self):
+        script.acts = [answering(Response(status=409))]
+        assert self.cost_of() == (CLAIM + RELEASE, self.checks)
+
+    def test_a_failure(self):
+        script.acts = [raising(RuntimeError("unavailable"))]
+        assert self.cost_of() == (CLAIM + RELEASE, self.checks)
+
+    def test_a_failure_after_the_step(self):
+        script.acts_after = [raising(RuntimeError("unavailable"))]
+        assert self.cost_of() == (CLAIM + STEP + LEAVE, self.checks)
+
+    def test_a_retry_that_finds_the_step_finished(self):
+        script.acts_after = [raising(RuntimeError("unavailable"))]
+        self.send()
+        assert self.cost_of() == (LOOK + TAKE_OVER + COMPLETE, self.checks)
+
+    def test_a_takeover(self):
+        self.leave_a_dead_worker()
+        self.age(PAST_THE_LOCK)
+        assert self.cost_of() == (LOOK + TAKE_OVER + STEP + COMPLETE, self.checks)
+
+    def test_a_key_that_has_expired(self):
+        self.send()
+        self.age(PAST_THE_RETENTION)
+        assert self.cost_of() == (LOOK + RESET + STEP + COMPLETE, self.checks)
+
+
+class StepCostsUnderAtomicRequests(CostsUnderAtomicRequests, StepCosts):
+    pass
+
+
+class UnrepeatableStepCosts(StepCosts):
+    effects = Effects.UNREPEATABLE
+    prefix = "/unrepeatable"
+
+    def test_a_failure_after_the_step(self):
+        script.acts_after = [raising(RuntimeError("unavailable"))]
+        assert self.cost_of() == (CLAIM + STEP + COMPLETE, self.checks)
+
+    def test_a_retry_that_finds_the_step_finished(self):
+        script.acts_after = [raising(RuntimeError("unavailable"))]
+        self.send()
+        assert self.cost_of() == (LOOK, self.checks)
+
+    def test_an_outcome_that_nobody_knows(self):
+        script.acts_after = [raising(SystemExit())]
+        with pytest.raises(SystemExit):
+            self.send()
+        self.age(PAST_THE_LOCK)
+        assert self.cost_of() == (LOOK, self.checks)
+
+
+class UnrepeatableStepCostsUnderAtomicRequests(CostsUnderAtomicRequests, UnrepeatableStepCosts):
+    pass
+
+
 class B54Statements(Harness, TransactionTestCase):
     def captured(self, *steps):
         with CaptureQueriesContext(connection) as captured:
@@ -160,8 +241,14 @@ class B54Statements(Harness, TransactionTestCase):
         self.takeover()
         self.refusal()  # releases
 
+    def outside(self):
+        script.acts_after = [raising(RuntimeError("unavailable"))]
+        self.send(key="left", path="/repeatable/orders/")
+        self.send(key="left", path="/repeatable/orders/")
+        self.send(key="recorded", path="/unrepeatable/orders/")
+
     def test_b54_nothing_is_left_in_the_session_for_the_next_transaction(self):
-        said = self.captured(self.requests, IdempotencyKey.objects.reap)
+        said = self.captured(self.requests, self.outside, IdempotencyKey.objects.reap)
         # No SET, LISTEN, PREPARE or DECLARE ... CURSOR among them,
         verbs = {"SELECT", "INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"}
         assert {text.split()[0] for text in said} == verbs
@@ -169,5 +256,5 @@ class B54Statements(Harness, TransactionTestCase):
         assert "advisory" not in "".join(said).lower()
 
     def test_no_request_waits_for_a_row_that_it_only_reads(self):
-        said = "\n".join(self.captured(self.requests))
+        said = "\n".join(self.captured(self.requests, self.outside))
         assert re.search(r"\bFOR\s+(NO KEY )?(UPDATE|SHARE)\b", said, re.IGNORECASE) is None

@@ -1,4 +1,4 @@
-"""The contract of a LOCAL view, as its clients and its database see it.
+"""The contract of a view, as its clients and its database see it, for each of the effects.
 
 A rerun sets one thing that a project may have set, and keeps every promise. As a plain
 TransactionTestCase it is as in production: nobody holds a transaction open around a request.
@@ -14,10 +14,24 @@ from django.test import TestCase
 
 from .answers import Answers
 from .failures import Failures
+from .harness import Harness
+from .outside import Repeatable, Unrepeatable
+from .rollbacks import Rollbacks
 
 
-class Contract(Answers, Failures):
-    """All the promises."""
+class Contract(Answers, Failures, Rollbacks):
+    """All the promises of LOCAL work."""
+
+
+class RepeatableContract(Answers, Failures, Repeatable):
+    """All the promises of REPEATABLE work."""
+
+
+class UnrepeatableContract(Answers, Failures, Unrepeatable):
+    """All the promises of UNREPEATABLE work that acts in steps only."""
+
+
+CONTRACTS = (Contract, RepeatableContract, UnrepeatableContract)
 
 
 if TYPE_CHECKING:
@@ -36,8 +50,12 @@ class ContractInTestCase(InsideTestCase):
         return self.captureOnCommitCallbacks(using=self.alias, execute=True)
 
 
-class ContractInCallersBlock(Contract):
+class InCallersBlock(Harness):
     """As in a service that calls the view within a transaction of its own."""
 
     def callers_block(self) -> AbstractContextManager[Any]:
         return transaction.atomic(using=self.alias)
+
+
+class ContractInCallersBlock(InCallersBlock, Contract):
+    pass

@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contract.answers", "tests.contract.failures")
+pytest.register_assert_rewrite(
+    *(f"tests.contract.{name}" for name in ("answers", "failures", "outside", "rollbacks"))
+)

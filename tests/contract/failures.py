@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from django.db import transaction
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
+
+from tests.cases.support import PaymentRequired
 
 from .harness import BODY, OTHER_BODY, Harness, answering, raising
 from .views import Authentication, Permission, Throttle, script
-
-
-class PaymentRequired(APIException):
-    status_code = 402
 
 
 class Failures(Harness):
@@ -49,44 +46,30 @@ class Failures(Harness):
         self.refused_before_the_work(400, body="{")
         self.the_retry_runs()
 
-    def test_s8_a_raised_refusal_is_rolled_back_and_the_corrected_request_runs(self):
+    def test_s8_a_raised_refusal_leaves_nothing_and_the_corrected_request_runs(self):
         script.acts = [raising(ValidationError("no such sku"))]
         assert self.send().status_code == 400
         assert (script.runs, self.orders(), self.keys.count()) == (1, 0, 0)
         self.the_retry_runs(OTHER_BODY)
 
-    def test_a_returned_refusal_is_rolled_back_and_the_corrected_request_runs(self):
+    def test_a_returned_refusal_leaves_nothing_and_the_corrected_request_runs(self):
         script.acts = [answering(Response({"detail": "sold out"}, status=409))]
         response = self.send()
         assert (response.status_code, response.json()) == (409, {"detail": "sold out"})
         assert (script.runs, self.orders(), self.keys.count()) == (1, 0, 0)
         self.the_retry_runs(OTHER_BODY)
 
-    def test_b45_work_without_a_key_is_rolled_back_where_the_project_says_so(self):
-        script.acts = [raising(ValidationError("no such sku"))] * 2
-        assert self.send(key=None).status_code == 400
-        assert self.send(path="/off/").status_code == 400
-        assert (script.runs, self.orders()) == (2, 0 if self.atomic_requests else 2)
-
-    def test_s6_work_that_raises_is_rolled_back_and_runs_again(self):
+    def test_s6_work_that_raises_leaves_nothing_and_runs_again(self):
         script.acts = [raising(RuntimeError("the payments service is unavailable"))]
         assert self.send().status_code == 500
         assert (script.runs, self.orders(), self.keys.count()) == (1, 0, 0)
         self.the_retry_runs()
 
-    def test_b34_a_returned_503_is_rolled_back_and_runs_again(self):
+    def test_b34_a_returned_503_leaves_nothing_and_runs_again(self):
         script.acts = [answering(Response(status=503))]
         assert self.send().status_code == 503
         assert (script.runs, self.orders(), self.keys.count()) == (1, 0, 0)
         self.the_retry_runs()
-
-    def test_a_returned_402_is_recorded_together_with_what_it_wrote(self):
-        script.acts = [answering(Response({"detail": "declined"}, status=402))]
-        first, retry = self.send(), self.send()
-        assert (first.status_code, retry.status_code) == (402, 402)
-        assert retry.content == first.content
-        assert retry.headers["Idempotent-Replayed"] == "true"
-        assert (script.runs, self.orders()) == (1, 1)
 
     def test_a_raised_402_is_recorded_without_what_it_wrote(self):
         script.acts = [raising(PaymentRequired("declined"))]
@@ -96,20 +79,7 @@ class Failures(Harness):
         assert retry.headers["Idempotent-Replayed"] == "true"
         assert (script.runs, self.orders()) == (1, 0)
 
-    def test_a_returned_402_in_a_transaction_that_must_be_rolled_back_is_recorded(self):
-        script.acts = [lambda: self.marked_for_rollback(Response(status=402))]
-        first, retry = self.send(), self.send()
-        assert (first.status_code, retry.status_code) == (402, 402)
-        assert retry.headers["Idempotent-Replayed"] == "true"
-        assert (script.runs, self.orders()) == (1, 0)
-
-    def test_a_success_in_a_transaction_that_must_be_rolled_back_is_not_recorded(self):
-        script.acts = [lambda: self.marked_for_rollback(None)]
-        assert self.send().status_code == 500
-        assert (script.runs, self.orders(), self.keys.count()) == (1, 0, 0)
-        self.the_retry_runs()
-
-    def test_s10_a_worker_that_lost_its_lock_is_rolled_back_and_told_to_come_back(self):
+    def test_s10_a_worker_that_lost_its_lock_leaves_nothing_and_is_told_to_come_back(self):
         with self.after_the_claim(lambda: self.another_worker_answers(b'{"id": 7}')):
             slow = self.send()
         assert (slow.status_code, slow.json()["code"]) == (409, "in-progress")
@@ -124,33 +94,3 @@ class Failures(Harness):
         retry = self.send()
         assert (retry.status_code, retry.json(), script.runs) == (201, {"id": 7}, 1)
         assert self.orders() == 0
-
-    def test_b66_a_hook_on_commit_finds_the_response_recorded_and_no_replay_runs_it(self):
-        seen = []
-        script.acts = [lambda: self.on_commit(lambda: seen.append(self.keys.get().state))]
-        with self.hooks_run():
-            self.send()
-            self.send()
-        assert seen == ["complete"]
-
-    def test_b66_a_hook_on_commit_of_work_that_is_rolled_back_never_runs(self):
-        seen = []
-
-        def refuse():
-            self.on_commit(lambda: seen.append("ran"))
-            return Response(status=400)
-
-        script.acts = [refuse]
-        with self.hooks_run():
-            self.send()
-            self.the_retry_runs()
-        assert seen == []
-
-    def marked_for_rollback(self, response):
-        """What the work does by catching a database error."""
-        transaction.set_rollback(True, using=self.alias)
-        return response
-
-    def on_commit(self, hook):
-        """What the work does to send a task."""
-        transaction.on_commit(hook, using=self.alias)

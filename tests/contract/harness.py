@@ -35,6 +35,9 @@ class Killed(Exception):
 
 
 class Harness(Base):
+    effects = Effects.LOCAL
+    prefix = ""
+    """What the paths of the view with these effects begin with."""
     atomic_requests = False
     alias = "default"
     """The database of the keys, and of the rows that the work writes."""
@@ -80,7 +83,8 @@ class Harness(Base):
     ) -> Any:
         headers = {"Account": account} | ({} if key is None else {"Idempotency-Key": key})
         content = {} if isinstance(body, dict) else {"content_type": "application/json"}
-        return getattr(self.client, method.lower())(path, body, headers=headers, **content)
+        send = getattr(self.client, method.lower())
+        return send(self.prefix + path, body, headers=headers, **content)
 
     def orders(self) -> int:
         return Order.objects.using(self.alias).count()
@@ -113,7 +117,7 @@ class Harness(Base):
         names = ("account", "endpoint", "key", "fingerprint")
         claim = IdempotencyKey.objects.claim(
             **{name: getattr(seen, name) for name in names},
-            effects=Effects.LOCAL,
+            effects=self.effects,
             lock_timeout=timedelta(seconds=60),
             retention=timedelta(hours=24),
         )

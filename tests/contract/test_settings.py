@@ -12,7 +12,8 @@ from django.test import TransactionTestCase, override_settings
 
 from idempotency_app.models import IdempotencyKey
 
-from .base import Contract
+from .base import Contract, RepeatableContract, UnrepeatableContract
+from .harness import Harness
 
 
 @override_settings(USE_TZ=False, TIME_ZONE="America/Sao_Paulo")
@@ -66,8 +67,13 @@ class KeysOnAnotherDatabase(Contract, TransactionTestCase):
     alias = "other"
 
 
-@pytest.mark.row_locks
-class B54BehindPooler(Contract, TransactionTestCase):
+@override_settings(DATABASE_ROUTERS=[f"{__name__}.KeysOnOther"])
+class RepeatableKeysOnAnotherDatabase(RepeatableContract, TransactionTestCase):
+    databases = {"default", "other"}
+    alias = "other"
+
+
+class BehindPooler(Harness):
     """Each transaction may get another session, as behind PgBouncer in transaction mode."""
 
     is_connecting = False
@@ -89,7 +95,17 @@ class B54BehindPooler(Contract, TransactionTestCase):
         return begin()
 
 
-class ContractUnderIsolation(Contract):
+@pytest.mark.row_locks
+class B54BehindPooler(BehindPooler, Contract, TransactionTestCase):
+    pass
+
+
+@pytest.mark.row_locks
+class B54RepeatableBehindPooler(BehindPooler, RepeatableContract, TransactionTestCase):
+    pass
+
+
+class UnderIsolation(Harness):
     """As on a server that defaults to the level, so that the claim's statements have it too."""
 
     level: str
@@ -119,10 +135,15 @@ LEVEL = {
 
 
 @pytest.mark.row_locks
-class UnderRepeatableRead(ContractUnderIsolation, TransactionTestCase):
+class UnderRepeatableRead(UnderIsolation, Contract, TransactionTestCase):
     level = "repeatable read"
 
 
 @pytest.mark.row_locks
-class UnderSerializable(ContractUnderIsolation, TransactionTestCase):
+class UnderSerializable(UnderIsolation, Contract, TransactionTestCase):
+    level = "serializable"
+
+
+@pytest.mark.row_locks
+class UnrepeatableUnderSerializable(UnderIsolation, UnrepeatableContract, TransactionTestCase):
     level = "serializable"

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import router
-from django.urls import path
+from django.urls import include, path
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
@@ -32,7 +32,10 @@ class Script:
         self.runs = 0
         """How often the work has run, rolled back or not."""
         self.acts: list[Act] = []
-        """One for each coming run, called once that has written its order."""
+        """One for each coming run, called once that has written its order; before it does so
+        where that is an outside effect."""
+        self.acts_after: list[Act] = []
+        """The same, called once the outside effect has happened."""
         self.closed = ""
         """The door at which DRF refuses, before the work: its class's name."""
 
@@ -103,7 +106,54 @@ class OffOrderView(IdempotencyMixin, BareOrderView):
     idempotency = None
 
 
+class BareOutsideOrderView(BareOrderView):
+    """The order stands for what happens outside: nothing rolls it back."""
+
+    def post(self, request: Any) -> Response:
+        values = {"sku": request.data["sku"], "amount": request.data["amount"]}
+        script.runs += 1
+        answer = script.acts.pop(0)() if script.acts else None
+        if answer:
+            return answer
+        order = self.make_order(request, account=request.user.username, **values)
+        answer = script.acts_after.pop(0)() if script.acts_after else None
+        headers = {"Location": f"/orders/{order['id']}/"}
+        return answer or Response(order, status=201, headers=headers)
+
+    def make_order(self, request: Any, **values: Any) -> dict[str, Any]:
+        order = Order.objects.create(**values)
+        return {"id": order.pk, "amount": order.amount}
+
+
+class RepeatableOrderView(IdempotencyMixin, BareOutsideOrderView):
+    idempotency = Idempotency(effects=Effects.REPEATABLE)
+
+    def make_order(self, request: Any, **values: Any) -> Any:
+        make = super().make_order
+        return request.idempotency.step("order", lambda key: make(request, **values))
+
+
+class UnrepeatableOrderView(RepeatableOrderView):
+    idempotency = Idempotency(effects=Effects.UNREPEATABLE, effects_in_steps=True)
+
+
+REQUIRED = Idempotency(required=True)
+
+
+def outside(view: Any) -> Any:
+    """Return the routes of a view with outside effects."""
+    return include(
+        [
+            path("orders/", view.as_view()),
+            path("required/", view.as_view(idempotency=REQUIRED)),
+            path("bare/", BareOutsideOrderView.as_view()),
+        ]
+    )
+
+
 urlpatterns = [
+    path("repeatable/", outside(RepeatableOrderView)),
+    path("unrepeatable/", outside(UnrepeatableOrderView)),
     path("orders/", OrderView.as_view()),
     path("required/", RequiringOrderView.as_view()),
     path("off/", OffOrderView.as_view()),
