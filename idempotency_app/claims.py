@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import InterfaceError, InternalError, OperationalError, connections, models
 
-from . import sql
+from . import sending, sql
 from .exceptions import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Claimant:
         try:
             return self.go_round()
         except UNREACHABLE as error:
-            if sql.is_transient(error) and not self.connection.in_atomic_block:
+            if sending.is_transient(error) and not self.connection.in_atomic_block:
                 # The store is there; others are at the same key, again and again.
                 return Claim(ClaimOutcome.IN_PROGRESS, self.unseen(), retry_after=SHORTEST_WAIT)
             logger.exception("The keys' database cannot be used (is it migrated?): no work runs")
@@ -122,7 +122,7 @@ class Claimant:
 
     def insert(self) -> IdempotencyKey | None:
         """Insert the row if there is none."""
-        row_id = sql.insert(self.connection, self.statements.insert, self.values)
+        row_id = sending.insert(self.connection, self.statements.insert, self.values)
         return None if row_id is None else self.owned(row_id, self.values)
 
     def unseen(self) -> IdempotencyKey:
@@ -138,7 +138,7 @@ class Claimant:
         """Return the row as it is, with what the database's clock says of it, or None."""
         rows = self.rows.raw(self.statements.look, self.values)
         # To its end, so that no cursor is left open; there is one row at most.
-        seen = sql.repeated(self.connection, lambda: list(rows.iterator()))
+        seen = sending.repeated(self.connection, lambda: list(rows.iterator()))
         return seen[0] if seen else None
 
     def decide(self, seen: Any) -> Claim | None:
@@ -168,7 +168,7 @@ class Claimant:
         """Change the row if it is still as it was seen."""
         self.attempted = outcome
         values = {**self.values, "id": seen.pk, "seen_token": seen.fencing_token}
-        if not sql.change(self.connection, statement, values):
+        if not sending.change(self.connection, statement, values):
             return None
         return Claim(outcome, self.owned(seen.pk, known))
 

@@ -18,7 +18,7 @@ from django.db import (
 )
 from django.db.transaction import TransactionManagementError
 
-from . import sql
+from . import sending
 from .attempts import Attempt
 from .claims import UNREACHABLE, State
 from .exceptions import LockLost, StoreUnavailable
@@ -126,7 +126,7 @@ class Execution:
         self.transaction.roll_back()
         self.nothing_happened = isinstance(error, self.policy.release_on) and self._began_once()
         is_local = self.policy.effects is Effects.LOCAL
-        if is_local and isinstance(error, OperationalError) and sql.is_transient(error):
+        if is_local and isinstance(error, OperationalError) and sending.is_transient(error):
             self.is_settled = True
             if self._release() is False:
                 raise self._lock_lost() from error
@@ -172,7 +172,9 @@ class Execution:
         connection = connections[self.alias]
         if not self.transaction.is_open:
             return
-        if status >= 400 and (connection.needs_rollback or sql.in_failed_transaction(connection)):
+        if status >= 400 and (
+            connection.needs_rollback or sending.in_failed_transaction(connection)
+        ):
             # An error that is recorded has its writes rolled back, as DRF does.
             self.transaction.roll_back()
         elif connection.needs_rollback:
@@ -191,11 +193,11 @@ class Execution:
             raise self._lock_lost() from error
         # What was done outside cannot be undone: the row stays, and lapses into unresolved.
         released = None if self.is_unrepeatable else self._release()
-        if released is False and sql.is_transient(error):
+        if released is False and sending.is_transient(error):
             raise self._lock_lost() from error
-        if sql.is_aborted(error):
+        if sending.is_aborted(error):
             raise TransactionManagementError(BROKEN_TRANSACTION) from error
-        if unanswered and not sql.is_transient(error):
+        if unanswered and not sending.is_transient(error):
             logger.exception("Could not save the response: %s", self)
             raise StoreUnavailable from error
         raise error

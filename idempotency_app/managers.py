@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import connections, models, router
 from django.db.models import Q
 
-from . import sql
+from . import sending, sql
 from .claims import NO_STEPS, Claim, Claimant, State
 from .fields import DatabaseNow
 from .policy import Effects
@@ -85,7 +85,7 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
         text = sql.statements(connection, self.model).reap
         deleted, batch = 0, batch_size
         while batch == batch_size:
-            batch = sql.change(connection, text, {"limit": batch_size})
+            batch = sending.change(connection, text, {"limit": batch_size})
             deleted += batch
         return deleted
 

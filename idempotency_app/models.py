@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
-from . import sql
+from . import sending, sql
 from .claims import NO_STEPS, Claim, ClaimOutcome, State, new_token
 from .exceptions import LockLost
 from .fields import ExactCharField, UTCDateTimeField
@@ -184,4 +184,4 @@ class IdempotencyKey(models.Model):
         connection = connections[self.alias]
         text = getattr(sql.statements(connection, type(self)), verb)
         fence = {"id": self.pk, "token": self.fencing_token}
-        return sql.change(connection, text, {**values, **fence})
+        return sending.change(connection, text, {**values, **fence})

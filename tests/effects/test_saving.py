@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection
 from rest_framework.response import Response
 
 from idempotency_app.models import IdempotencyKey, State
@@ -71,6 +71,30 @@ def test_a_save_that_was_done_and_whose_answer_was_lost_is_no_failure(network, p
         first = client.send()
     assert (first.status_code, is_replay(first), len(seen)) == (201, False, 4)
     assert is_replay(client.send())
+    assert len(network.asked) == 1
+
+
+def refusing_to_complete(execute, sql, params, many, context):
+    """Refuse the response as a database does that cannot hold it, or has too little room."""
+    if sql.startswith("UPDATE") and "response_body" in sql:
+        raise DatabaseError("the response is refused")
+    return execute(sql, params, many, context)
+
+
+@each_outside_effect
+def test_a_response_that_the_database_refuses_is_its_error_and_no_second_effect(network, policy):
+    client = make_client(charging(network), policy, raises=True)
+    with (
+        connection.execute_wrapper(refusing_to_complete),
+        pytest.raises(DatabaseError, match="refused"),
+    ):
+        client.send()
+    # What may be repeated is given back; what may not stays as it is.
+    expected = State.RELEASED if policy is REPEATABLE else State.IN_PROGRESS
+    assert (row().state, row().get_steps()) == (expected, CHARGED)
+    age(61)
+    retry = client.send()
+    assert retry.status_code == (201 if policy is REPEATABLE else 409)
     assert len(network.asked) == 1
 
 

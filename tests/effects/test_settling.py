@@ -184,8 +184,8 @@ def test_the_steps_of_a_settled_outcome_stay_to_be_looked_at():
 # The old owner wakes up.
 
 
-def wakes_up(threads, network, act, end=None):
-    """Let a worker sleep in its step past its lock, settle it, and let the worker go on."""
+def wakes_up(threads, network, act, end=None, moment="in"):
+    """Let a worker sleep in its work past its lock, settle it, and let the worker go on."""
     gate, ends = Gate(), [end] if end else []
 
     def sleep():
@@ -193,7 +193,7 @@ def wakes_up(threads, network, act, end=None):
         if ends:
             raise ends.pop()
 
-    client = make_client(charging(network, sleep, "in"), UNREPEATABLE)
+    client = make_client(charging(network, sleep, moment), UNREPEATABLE)
     slow = threads.call(client.send)
     gate.await_entry()
     age(61)
@@ -206,11 +206,12 @@ def wakes_up(threads, network, act, end=None):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moment", ["in", "after"])
 @pytest.mark.parametrize(("end", "status"), [(None, 409), (ValueError("too late"), 500)])
 def test_s24_a_worker_that_wakes_up_after_all_changes_nothing_that_was_recorded(
-    threads, network, end, status
+    threads, network, end, status, moment
 ):
-    client, response = wakes_up(threads, network, settle, end)
+    client, response = wakes_up(threads, network, settle, end, moment)
     assert response.status_code == status
     assert client.send().content == SETTLED
     assert len(network.asked) == 1
