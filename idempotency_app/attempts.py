@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from django.db import connections
 from django.db.transaction import TransactionManagementError
 
 from .claims import UNREACHABLE
-from .exceptions import StoreUnavailable
+from .exceptions import StepResultInvalid, StoreUnavailable
 from .models import IdempotencyKey
 from .policy import Effects, Policy
 
@@ -34,6 +35,7 @@ class Attempt:
         self.policy = policy
         self.record = record
         self._unkeyed = uuid.uuid4()
+        self._saving = threading.Lock()  # Steps may run side by side, in threads of the work's.
         self._depth = len(self._blocks())
 
     @property
@@ -58,20 +60,24 @@ class Attempt:
         `work` gets the downstream key of that name. A step that has ended is not run again:
         its saved result is returned. The lock is renewed when it begins and when it ends.
         Raises LockLost before the effect where another worker has taken the key over,
-        StoreUnavailable where the database cannot be reached, TypeError where the result is
-        no JSON, and ImproperlyConfigured under `LOCAL`.
+        StoreUnavailable where the database cannot be reached, StepResultInvalid where the
+        result is no JSON, and ImproperlyConfigured under `LOCAL`.
         """
         self._check_effects("step()")
-        if self.record is None:
+        if not isinstance(name, str):
+            raise TypeError(f"A step's name is a str, not {name!r}: JSON would make it one.")
+        record = self.record
+        if record is None:
             return _decoded(name, work(self.downstream_key(name)))
-        steps = self.record.get_steps()
-        if "result" in steps.get(name, {}):
-            return steps[name]["result"]
-        self._save({**steps, name: {}})
-        self.record.begun_steps += 1
+        with self._saving:
+            saved = record.get_steps().get(name, {})
+            if "result" in saved:
+                return saved["result"]
+            self._save(record, name, {})
+            record.begun_steps += 1
         result = _decoded(name, work(self.downstream_key(name)))
-        # A step within this one may have been saved meanwhile.
-        self._save({**self.record.get_steps(), name: {"result": result}})
+        with self._saving:
+            self._save(record, name, {"result": result})
         return result
 
     def renew(self) -> None:
@@ -85,10 +91,10 @@ class Attempt:
             with _store():
                 self.record.renew(self.policy.lock_timeout)
 
-    def _save(self, steps: dict[str, Any]) -> None:
-        if self.record is not None:
-            with _store():
-                self.record.save_steps(steps, self.policy.lock_timeout)
+    def _save(self, record: IdempotencyKey, name: str, step: dict[str, Any]) -> None:
+        # Onto what is there now: a step within this one may have been saved meanwhile.
+        with _store():
+            record.save_steps({**record.get_steps(), name: step}, self.policy.lock_timeout)
 
     def _check_effects(self, verb: str) -> None:
         """Refuse where the UPDATE would sit unseen in the work's own transaction."""
@@ -122,7 +128,4 @@ def _decoded(name: str, result: Any) -> Any:
     try:
         return json.loads(json.dumps(result, cls=DjangoJSONEncoder))
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"Step {name!r} has ended, and its result cannot be saved as JSON, so a retry "
-            f"would run it again. Return text, numbers, lists and dicts. It was: {result!r:.500}"
-        ) from error
+        raise StepResultInvalid(name, result) from error

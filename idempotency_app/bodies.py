@@ -82,14 +82,31 @@ def close_body(request: HttpRequest) -> None:
         stream.close()
 
 
+class BodyCloser:
+    """Close a request's body with its response, which Django does not."""
+
+    def __init__(self, request: HttpRequest | None = None) -> None:
+        """Take the request; None in a response that comes out of a cache."""
+        self._request = request
+
+    def __call__(self) -> None:
+        """Close the body."""
+        if self._request is not None:
+            close_body(self._request)
+
+    def __reduce__(self) -> tuple[type[BodyCloser], tuple[()]]:
+        """Forget the request where the response is put into a cache: it cannot be pickled."""
+        return BodyCloser, ()
+
+
 def _open_kept(stream: KeptStream, length: int) -> BodyReader:
-    reader = stream.open()
-    if length and not reader.peek():
+    # Not the fingerprint of a part: the retry, which comes whole, would be another request.
+    if stream.size() < length:
         raise UnreadablePostError(
-            f"The request's Content-Length is {length}, and its body is empty: the client went "
+            f"The request's Content-Length is {length}, and its body is shorter: the client went "
             "away, or a middleware read `wsgi.input` past the request."
         )
-    return reader
+    return stream.open()
 
 
 def _content_length(request: HttpRequest) -> int:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
-from .policy import Idempotency
+from .policy import UNSET, Idempotency, Policy
 
 HANDLERS = (
     *("get", "post", "put", "patch", "delete"),
@@ -35,11 +35,26 @@ def declared_policy(view: Any) -> Idempotency | None:
     return policy
 
 
+def endpoint_name(view: Any, policy: Policy) -> str | None:
+    """Return the endpoint's stable name, None where the policy gives none.
+
+    An action that has only its class's name gets one of its own, `name:action`: another
+    action is another operation.
+    """
+    action = getattr(view, "action", None)
+    if policy.endpoint is None or not isinstance(view, ViewSetMixin) or action in (None, *HANDLERS):
+        return policy.endpoint
+    own = [place.get("idempotency") for place in (_action_kwargs(view), vars(view))]
+    has_own = any(declared and declared.endpoint not in (UNSET, None) for declared in own)
+    return policy.endpoint if has_own else f"{policy.endpoint}:{action}"
+
+
 def _action_kwargs(view: Any) -> dict[str, Any]:
     """Return what `@action` was given; also for a method added with `@name.mapping.patch`."""
     name = getattr(view, "action", None)
     # DRF's own handlers are no actions; what `as_view` got holds the action's kwargs already.
-    if not name or name in HANDLERS or "idempotency" in vars(view):
+    is_action = isinstance(view, ViewSetMixin) and name and name not in HANDLERS
+    if not is_action or name is None or "idempotency" in vars(view):
         return {}
     kwargs = getattr(getattr(view, name, None), "kwargs", None)
     if kwargs is None:

@@ -11,6 +11,8 @@ IdempotencyError            an APIException; `title` and `default_code` go on th
 ├── KeyExpired          409 key-expired
 ├── KeyReused           422 key-reused
 └── StoreUnavailable    503 store-unavailable  with Retry-After
+
+StepResultInvalid           a TypeError of the work's, no reply
 """
 
 from __future__ import annotations
@@ -163,6 +165,24 @@ class StoreUnavailable(IdempotencyError):
     def __init__(self, detail: str | None = None, *, wait: int = 1) -> None:
         """Take `wait` in seconds; the default detail names it."""
         super().__init__(_send_again(wait) if detail is None else detail, wait=wait)
+
+
+class StepResultInvalid(TypeError):
+    """A step has ended, and what it returned cannot be saved as JSON; no reply of its own.
+
+    `step` is its name and `result` what it returned, for whoever has to note it down before
+    it is lost. It is in no message, since those are logged.
+    """
+
+    def __init__(self, step: str, result: object) -> None:
+        """Take the step's name and its result."""
+        super().__init__(
+            f"Step {step!r} has ended, and its result, of the type {type(result).__name__}, "
+            "cannot be saved as JSON, so a retry would run it again. Return text, numbers, "
+            "lists and dicts."
+        )
+        self.step = step
+        self.result = result
 
 
 def _send_again(wait: int) -> str:

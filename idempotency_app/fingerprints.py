@@ -19,7 +19,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from .bodies import open_body
-from .multipart import by_name, multipart_content
+from .multipart import by_name, multipart_content, without_csrf
 from .spools import CHUNK_SIZE
 
 FORM: Final = "v1"
@@ -27,6 +27,10 @@ FORM: Final = "v1"
 # Parser and encoder recurse, and how deep they get depends on Python and on the stack below
 # them. A document nested deeper than this goes by its bytes, everywhere alike.
 MAX_DEPTH: Final = 100
+
+# A document of more values than this goes by its bytes too: to sort millions of them costs
+# seconds, before anything says whether the request is worth it.
+MAX_VALUES: Final = 100_000
 
 Pairs = list[tuple[str, str]]
 
@@ -118,7 +122,7 @@ def _json(request: HttpRequest) -> bytes | None:
     text = _small_text(request)
     # JSON is UTF-8 (RFC 8259 §8.1); what says that it is something else goes by its bytes.
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
-    if text is None or charset not in {"utf-8", "utf8"}:
+    if text is None or charset not in {"utf-8", "utf8"} or text.count(",") > MAX_VALUES:
         return None
     try:
         value = json.loads(
@@ -165,7 +169,7 @@ def _too_deep(text: str) -> bool:
 def _form(request: HttpRequest) -> bytes | None:
     text = _small_text(request)
     pairs = None if text is None else _pairs(text.encode().decode("latin-1"))
-    return None if pairs is None else _dump(pairs)
+    return None if pairs is None else _dump(without_csrf(pairs))
 
 
 def _pairs(text: str) -> Pairs | None:

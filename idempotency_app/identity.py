@@ -66,10 +66,11 @@ def endpoint_of(request: Any, view: Any) -> str:
     """Return method and route, e.g. `POST payments/<int:pk>/refund/`.
 
     Without a resolver match, as with a request factory, the view's dotted name stands for
-    the route.
+    the route; also where another view has called this one with a request of its own route.
     """
     match = request.resolver_match
-    if match is not None:
+    routed = getattr(getattr(match, "func", None), "cls", None)
+    if match is not None and (routed is None or isinstance(view, routed)):
         return fitted(f"{request.method} {match.route}")
     name = f"{type(view).__module__}.{type(view).__qualname__}"
     action = getattr(view, "action", None)

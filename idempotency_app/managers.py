@@ -78,8 +78,11 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def reap(self, *, batch_size: int = 1000) -> int:
         """Delete expired rows, at most `batch_size` a transaction; return how many went.
 
-        Never a live lock, an unresolved key, or one that is still remembered.
+        Never a live lock, an unresolved key, or one that is still remembered. Raises ValueError
+        for a batch of less than one row.
         """
+        if batch_size < 1:
+            raise ValueError(f"batch_size is at least 1, not {batch_size}.")
         rows = self._whole_table("reap")
         connection = connections[rows.db]
         text = sql.statements(connection, self.model).reap

@@ -104,8 +104,9 @@ class IdempotencyKey(models.Model):
         The row is deleted, or, once an outside effect has begun, left as `released`.
         `forget` deletes it then too: nothing happened outside after all.
         """
-        verb = "delete" if self.steps is None else "leave"
-        return bool(self._change("forget" if forget else verb, {}))
+        if forget or self.steps is None:
+            return bool(self._change("forget" if forget else "delete", {}))
+        return bool(self._change("leave", {"new_token": new_token()}))
 
     def renew(self, lock_timeout: timedelta) -> None:
         """Hold the lock for `lock_timeout` from now; the expiry moves with the lock's end.

@@ -32,7 +32,12 @@ def multipart_content(request: HttpRequest) -> list[object] | None:
         except (MultiPartParserError, SuspiciousOperation, ValueError, LookupError):
             return None
     pairs = [(name, value) for name, values in fields.lists() for value in values]
-    return [by_name(pairs), by_name(files.digests)]
+    return [without_csrf(by_name(pairs)), by_name(files.digests)]
+
+
+def without_csrf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Leave out Django's CSRF token, which is masked anew each time that a form is shown."""
+    return [pair for pair in pairs if pair[0] != "csrfmiddlewaretoken"]
 
 
 def by_name(items: Iterable[tuple[str, ...]]) -> list[Any]:
@@ -88,7 +93,7 @@ def _of_parsed(form: ParsedForm, charset: str) -> list[object]:
     digests = [
         (raw(name), str(file.name), _digest(file)) for name, each in files.lists() for file in each
     ]
-    return [by_name(pairs), by_name(digests)]
+    return [without_csrf(by_name(pairs)), by_name(digests)]
 
 
 def _digest(file: UploadedFile[Any]) -> str:

@@ -35,6 +35,9 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+
+# The databases' and Python's years end at 9999; a sum of three of these stays far below.
+LONGEST = timedelta(days=36_525)
 Account = Callable[[Any], str | None]
 Anonymous = Literal["reject", "share"]
 
@@ -164,7 +167,7 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
 
 
 def _is_duration(value: Any) -> bool:
-    return isinstance(value, timedelta) and value >= timedelta(0)
+    return isinstance(value, timedelta) and timedelta(0) <= value <= LONGEST
 
 
 def _is_duration_or_none(value: Any) -> bool:
@@ -198,9 +201,9 @@ TAKES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "required": ("True or False", _is(bool)),
     "methods": ("a set of names, such as {'POST'}", _has_only(str)),
     "effects": ("a member of Effects", _is(Effects)),
-    "lock_timeout": ("a timedelta of at least 0", _is_duration),
-    "retention": ("a timedelta of at least 0, or None for ever", _is_duration_or_none),
-    "remember": ("a timedelta of at least 0, or None for not", _is_duration_or_none),
+    "lock_timeout": ("a timedelta from 0 to 100 years", _is_duration),
+    "retention": ("a timedelta from 0 to 100 years, or None for ever", _is_duration_or_none),
+    "remember": ("a timedelta from 0 to 100 years, or None for not", _is_duration_or_none),
     "account": ("a callable of the request, or None", lambda it: it is None or callable(it)),
     "anonymous": ('"reject" or "share"', lambda it: it in ("reject", "share")),
     "endpoint": ("a name, or None for the route", lambda it: it is None or _is_name(it)),

@@ -70,7 +70,12 @@ def _api_twin(response: Any, view: Any) -> Any:
     renderer = getattr(response, "accepted_renderer", None)
     if not isinstance(renderer, BrowsableAPIRenderer):
         return response
-    twin = Response(response.data, status=response.status_code, headers=dict(response.items()))
+    twin = Response(
+        response.data,
+        status=response.status_code,
+        headers=dict(response.items()),
+        content_type=response.content_type,
+    )
     api: BaseRenderer = renderer.get_default_renderer(view) or JSONRenderer()
     twin.accepted_renderer = api
     twin.accepted_media_type = api.media_type

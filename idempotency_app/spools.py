@@ -59,6 +59,10 @@ class KeptStream(BodyReader):
         """Return another reader of the same body, from its first byte."""
         return BodyReader(self._spool)
 
+    def size(self) -> int:
+        """Return the length of the whole body in bytes, which reads it to its end."""
+        return self._spool.size()
+
     def close(self) -> None:
         """Close the spool and the stream from which it was filled."""
         self._spool.close()

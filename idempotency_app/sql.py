@@ -107,7 +107,9 @@ DELETE = "DELETE FROM {table} {owned} AND steps IS NULL"
 
 FORGET = "DELETE FROM {table} {owned}"
 
-LEAVE = "UPDATE {table} SET state = 'released', locked_until = {now} {owned}"
+# A new token: who has seen the row before its last steps were saved must not take it over.
+LEAVE = """UPDATE {table} SET state = 'released', locked_until = {now},
+    fencing_token = %(new_token)s {owned}"""
 
 # What others are moved by comes last: MySQL reads the new value in what follows.
 RENEW = """UPDATE {table} SET expires_at = {expires_at_moved},

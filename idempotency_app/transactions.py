@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.db.transaction import TransactionManagementError
 
@@ -54,6 +55,23 @@ def shielded(own: Transaction) -> AbstractContextManager[Any]:
     connection = connections[own.alias]
     exposed = connection.in_atomic_block and connection.settings_dict["ATOMIC_REQUESTS"]
     return transaction.atomic(using=own.alias) if exposed and not own.is_open else nullcontext()
+
+
+def check_autocommit(alias: str) -> None:
+    """Refuse a connection on which nobody would commit the claim before the work.
+
+    Raises ImproperlyConfigured where it has no autocommit and no transaction of somebody's.
+    """
+    connection = connections[alias]
+    # `autocommit` says nothing before the first connection, and `get_autocommit()` connects.
+    is_on = connection.settings_dict["AUTOCOMMIT"] and (
+        connection.connection is None or connection.autocommit
+    )
+    if not connection.in_atomic_block and not is_on:
+        raise ImproperlyConfigured(
+            f"The keys' database {alias!r} runs without autocommit, so that no other request "
+            "would see the claim. Switch AUTOCOMMIT on, or give the keys an alias of their own."
+        )
 
 
 def in_foreign_block(alias: str) -> bool:

@@ -92,8 +92,11 @@ def test_s25_release_leaves_a_row_whose_effect_has_begun():
     before = row(record)
     assert record.release() is True
     after = row(record)
-    changed = {"state": State.RELEASED, "locked_until": after["locked_until"]}
+    # The token too: who has seen the row before its last steps were saved must look again.
+    changed = {name: after[name] for name in ("state", "locked_until", "fencing_token")}
     assert after == before | changed
+    assert after["state"] == State.RELEASED
+    assert after["fencing_token"] != before["fencing_token"]
     assert before["locked_at"] < after["locked_until"] < before["locked_until"]
     assert claim(record).record.steps == STEPS
 

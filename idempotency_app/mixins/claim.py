@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import connections, router, transaction
+from django.http import UnreadablePostError
+from rest_framework.exceptions import ParseError
 from rest_framework.permissions import SAFE_METHODS
 
 from .. import bodies, execution, fingerprints, identity, keys, responses, transactions
 from ..claims import Claim, ClaimOutcome
-from ..declarations import check_bases, check_handlers, check_result, declared_policy
+from ..declarations import check_bases, check_handlers, check_result, declared_policy, endpoint_name
 from ..exceptions import IdempotencyError, KeyMissing
 from ..models import IdempotencyKey
 from ..policy import Idempotency, Policy
@@ -71,7 +73,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
 
         One of more than 255 bytes is cut, and then ends in its SHA-256.
         """
-        name = self.idempotency_policy.endpoint
+        name = endpoint_name(self, self.idempotency_policy)
         return identity.endpoint_of(self.request, self) if name is None else name
 
     def get_idempotency_fingerprint(self) -> str:
@@ -95,8 +97,7 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             self._abandon(error)
             raise
         self._atomic_request.commit()
-        # Django closes a request's files with the response, and not its stream.
-        response._resource_closers.append(functools.partial(bodies.close_body, request))
+        response._resource_closers.append(bodies.BodyCloser(request))
         return response
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -104,7 +105,8 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
         super().initial(request, *args, **kwargs)
         name = request.method.lower()
         handler = getattr(self, name, None)
-        if handler is not None and name in self.http_method_names:
+        is_wrapped = isinstance(handler, functools.partial)  # `initial` was run before.
+        if handler is not None and name in self.http_method_names and not is_wrapped:
             setattr(self, name, functools.wraps(handler)(functools.partial(self.run_once, handler)))
 
     def run_once(self, handler: Callable[..., Any], request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -164,11 +166,12 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             identity.check_account(account)
         # The hooks are the project's, and what they return need not fit the columns.
         values = {
-            "key": keys.check_key(key),
+            "key": keys.check_key(str(key)),
             "account": account,
             "endpoint": identity.fitted(self.get_idempotency_endpoint()),
-            "fingerprint": self.get_idempotency_fingerprint(),
+            "fingerprint": self._fingerprint(),
         }
+        transactions.check_autocommit(self._atomic_request.alias)
         if transactions.in_foreign_block(self._atomic_request.alias):
             logger.warning(FOREIGN_BLOCK, values["endpoint"])
         return IdempotencyKey.objects.claim(
@@ -179,6 +182,12 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
             retention=policy.retention,
             remember=policy.remember,
         )
+
+    def _fingerprint(self) -> str:
+        try:
+            return self.get_idempotency_fingerprint()
+        except UnreadablePostError as error:
+            raise ParseError("The request's body ended before its Content-Length.") from error
 
     def _run_work(
         self, record: IdempotencyKey, handler: Any, request: Any, *args: Any, **kwargs: Any
