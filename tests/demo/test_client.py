@@ -48,17 +48,24 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 
 
 @pytest.mark.usefixtures("nobody_listens")
-def test_a_wire_that_found_nobody_is_a_503_and_its_key_is_as_if_it_had_never_been(api) -> None:
-    response = api.post("/api/wires/", WIRE)
+@pytest.mark.parametrize(("path", "body"), [("/api/charges/", CHARGE), ("/api/wires/", WIRE)])
+def test_what_found_nobody_is_a_503_and_its_key_is_as_if_it_had_never_been(api, path, body) -> None:
+    response = api.post(path, body)
     assert (response.status_code, response["Retry-After"]) == (503, "1")
     assert not IdempotencyKey.objects.exists()
 
 
 @pytest.mark.usefixtures("nobody_listens")
-def test_a_charge_that_found_nobody_is_a_503_and_its_row_waits_for_the_retry(api) -> None:
-    response = api.post("/api/charges/", CHARGE)
-    assert (response.status_code, response["Retry-After"]) == (503, "1")
+def test_a_charge_that_finds_nobody_on_its_retry_stays_an_open_question(api, monkeypatch) -> None:
+    with monkeypatch.context() as network:
+        network.setattr(client.CardNetwork, "post", fails_without_an_answer)
+        assert api.post("/api/charges/", CHARGE).status_code == 502
+    assert api.post("/api/charges/", CHARGE).status_code == 503
     assert IdempotencyKey.objects.waiting().count() == 1
+
+
+def fails_without_an_answer(*args: object) -> None:
+    raise client.NetworkFailed
 
 
 @pytest.mark.usefixtures("nobody_listens")
