@@ -70,7 +70,7 @@ def claim(
     policy = view.idempotency.resolve()
     return IdempotencyKey.objects.claim(
         account=f"tenant:{TENANT}",
-        endpoint=endpoint_of(request, view),
+        endpoint=endpoint_of(request, view()),
         key=key,
         fingerprint=fingerprint(request, target=path),
         effects=policy.effects,

@@ -21,7 +21,7 @@ from django.db.transaction import TransactionManagementError
 from . import sending
 from .attempts import Attempt
 from .claims import UNREACHABLE, State
-from .exceptions import LockLost, StoreUnavailable
+from .exceptions import IdempotencyError, LockLost, StoreUnavailable
 from .keys import mask
 from .models import IdempotencyKey
 from .policy import Effects, Policy
@@ -53,6 +53,8 @@ class Execution:
         self.has_failed = False
         # An exception of `release_on` has proved it.
         self.nothing_happened = False
+        # By an error of ours, which says nothing of the work.
+        self._is_refused = False
         self._resumes = bool(record.get_steps())
         self._committed = False
 
@@ -91,7 +93,8 @@ class Execution:
             return True
         if status < 400:
             return not self.has_failed
-        return status in self.policy.record_statuses and not self.nothing_happened
+        says_nothing = self.nothing_happened or self._is_refused
+        return status in self.policy.record_statuses and not says_nothing
 
     def complete(
         self, *, status: int, headers: Iterable[tuple[str, str]], body: bytes | None
@@ -123,8 +126,13 @@ class Execution:
         other side of that race has taken the key over.
         """
         self.has_failed = True
+        self._is_refused = isinstance(error, IdempotencyError)
         self.transaction.roll_back()
         self.nothing_happened = isinstance(error, self.policy.release_on) and self._began_once()
+        if self._is_refused and self.is_unrepeatable:
+            # The store failed, or the lock was lost, after the effect had begun: no answer of
+            # ours says how it ended, so none is recorded. The row lapses into unresolved.
+            self.is_settled = True
         is_local = self.policy.effects is Effects.LOCAL
         if is_local and isinstance(error, OperationalError) and sending.is_transient(error):
             self.is_settled = True

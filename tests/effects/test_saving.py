@@ -182,3 +182,23 @@ def test_work_that_fails_while_the_store_is_gone_answers_with_its_own_error(
     age(61)
     assert code(client.send()) == "outcome-unknown"
     assert len(network.asked) == 1
+
+
+@each_unrepeatable
+def test_an_error_of_ours_is_no_answer_of_the_work_and_never_recorded(network, policy):
+    sent = []
+
+    def fail_once(execute, sql, params, many, context):
+        if sql.startswith("UPDATE"):
+            sent.append(sql)
+            if len(sent) == 2:  # The step's result.
+                raise OperationalError("no space left on device")
+        return execute(sql, params, many, context)
+
+    client = make_client(charging(network), policy)
+    with connection.execute_wrapper(fail_once):
+        assert_unavailable(client.send())
+    assert (row().state, row().get_steps()) == (State.IN_PROGRESS, {"charge": {}})
+    age(61)
+    assert code(client.send()) == "outcome-unknown"
+    assert len(network.asked) == 1
