@@ -29,4 +29,6 @@ def when_ready(server: Any) -> None:
     """Say what the start has cost, where `make demo` has told when it began."""
     if started := os.environ.get("DEMO_STARTED"):
         downloaded = os.environ.get("DEMO_DOWNLOADED") or "nothing"
-        print(f"Downloaded: {downloaded}. Listening after {time.time() - int(started):.0f} s.")
+        seconds = time.time() - int(started)
+        # Flushed, or each worker that is forked now says it again into a pipe.
+        print(f"Downloaded: {downloaded}. Listening after {seconds:.0f} s.", flush=True)

@@ -99,7 +99,7 @@ def answer(response: httpx.Response) -> Any:
     """Return what a successful response holds; raise what any other means."""
     if response.status_code == status.HTTP_402_PAYMENT_REQUIRED:
         raise CardDeclined
-    if response.status_code == status.HTTP_409_CONFLICT:
+    if is_in_progress(response):
         raise NetworkBusy
     if not response.is_success:
         raise NetworkFailed
@@ -107,6 +107,17 @@ def answer(response: httpx.Response) -> Any:
         return response.json()
     except ValueError as error:
         raise NetworkFailed from error
+
+
+def is_in_progress(response: httpx.Response) -> bool:
+    """Tell a duplicate of a call at work from any other conflict, which says nothing of it."""
+    if response.status_code != status.HTTP_409_CONFLICT:
+        return False
+    try:
+        problem = response.json()
+    except ValueError:
+        return False
+    return isinstance(problem, dict) and problem.get("code") == "in-progress"
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, cast
 
+import httpx
 import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
@@ -88,3 +89,17 @@ def test_a_wire_without_an_answer_is_not_sent_again(api) -> None:
     first, retry = api.post("/api/wires/", WIRE), api.post("/api/wires/", WIRE)
     assert (retry.status_code, retry.content) == (502, first.content)
     assert retry["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({"json": {"code": "in-progress"}}, client.NetworkBusy),
+        ({"json": {"code": "key-expired"}}, client.NetworkFailed),
+        ({"json": ["in-progress"]}, client.NetworkFailed),
+        ({"content": b"conflict"}, client.NetworkFailed),
+    ],
+)
+def test_only_a_duplicate_of_a_call_at_work_is_told_to_come_again(content, error) -> None:
+    with pytest.raises(error):
+        client.answer(httpx.Response(409, **content))
