@@ -73,7 +73,7 @@ class AccountRequired(IdempotencyError):
     title = "An Idempotency-Key needs an account"
     default_detail = (
         "Keys belong to an account, and this request has none. "
-        "Authenticate, or send the request without an Idempotency-Key."
+        "Authenticate, and send it again with the same key."
     )
 
 

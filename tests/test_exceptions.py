@@ -53,8 +53,8 @@ PROBLEMS = [
         exceptions.AccountRequired(),
         b'{"type": "urn:idempotency:account-required", '
         b'"title": "An Idempotency-Key needs an account", "status": 400, '
-        b'"detail": "Keys belong to an account, and this request has none. Authenticate, or '
-        b'send the request without an Idempotency-Key.", "code": "account-required"}',
+        b'"detail": "Keys belong to an account, and this request has none. Authenticate, and '
+        b'send it again with the same key.", "code": "account-required"}',
     ),
     (
         exceptions.InProgress(wait=2),
