@@ -14,8 +14,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 from django.db.transaction import TransactionManagementError
 
+from . import events
 from .claims import UNREACHABLE
-from .exceptions import StepResultInvalid, StoreUnavailable
+from .exceptions import LockLost, StepResultInvalid, StoreUnavailable
 from .models import IdempotencyKey
 from .policy import Effects, Policy
 
@@ -88,12 +89,12 @@ class Attempt:
         """
         self._check_effects("renew()")
         if self.record is not None:
-            with _store():
+            with _fenced(self.record):
                 self.record.renew(self.policy.lock_timeout)
 
     def _save(self, record: IdempotencyKey, name: str, step: dict[str, Any]) -> None:
         # Onto what is there now: a step within this one may have been saved meanwhile.
-        with _store():
+        with _fenced(record):
             record.save_steps({**record.get_steps(), name: step}, self.policy.lock_timeout)
 
     def _check_effects(self, verb: str) -> None:
@@ -115,10 +116,13 @@ class Attempt:
 
 
 @contextmanager
-def _store() -> Iterator[None]:
-    """Tell a store that cannot be reached as what it is, so that the client gets a 503."""
+def _fenced(record: IdempotencyKey) -> Iterator[None]:
+    """Tell a lost lock, and a store that cannot be reached as what it is: a 503."""
     try:
         yield
+    except LockLost:
+        events.tell("lock_lost", record)
+        raise
     except UNREACHABLE as error:
         raise StoreUnavailable from error
 

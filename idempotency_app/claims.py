@@ -152,10 +152,12 @@ class Claimant:
         if seen.fingerprint != self.values["fingerprint"]:
             return Claim(ClaimOutcome.MISMATCH, seen)
         if complete:
-            return Claim(ClaimOutcome.KEY_EXPIRED if seen.is_expired else ClaimOutcome.REPLAY, seen)
+            # The reaper drops the response of a key that is remembered.
+            is_expired = seen.is_expired or seen.response_status is None
+            return Claim(ClaimOutcome.KEY_EXPIRED if is_expired else ClaimOutcome.REPLAY, seen)
         if seen.is_live:
             return Claim(ClaimOutcome.IN_PROGRESS, seen, retry_after=_wait(seen))
-        if seen.is_resumable:
+        if seen.is_resumable and seen.has_readable_steps:
             released = seen.state == State.RELEASED
             outcome = ClaimOutcome.CLAIMED if released else ClaimOutcome.TAKEN_OVER
             steps = self.values["steps"] if seen.steps is None else seen.steps

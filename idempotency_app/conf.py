@@ -28,6 +28,15 @@ class Setting(Generic[T]):
         return cast("T", getattr(settings, "IDEMPOTENCY_APP", {}).get(self.name, self.default))
 
 
+# What payment APIs call their secrets: credentials, and card data that PCI DSS 3.2 and 3.3
+# forbid to show.
+REDACTED = (
+    *("authorization", "cookie", "password", "passwd", "secret", "token", "api_key", "apikey"),
+    *("access_token", "refresh_token", "client_secret", "private_key"),
+    *("card_number", "pan", "cvc", "cvv", "pin", "iban", "account_number"),
+)
+
+
 class AppSettings:
     """Every setting, with its type and its default."""
 
@@ -39,6 +48,10 @@ class AppSettings:
 
     # Where the effects of a view live that does not say. None: nobody has said.
     EFFECTS = Setting[str | None](None)
+
+    # Fernet keys that recorded responses and step results are encrypted with, newest first.
+    # Empty: they are kept in clear.
+    ENCRYPTION_KEYS = Setting[Sequence[str]](())
 
     # "problem" (RFC 9457), or "drf": through the project's own exception handler.
     ERROR_FORMAT = Setting[str]("problem")
@@ -53,11 +66,18 @@ class AppSettings:
     # What a problem's `type` begins with; the code follows (RFC 9457 §3.1.1).
     PROBLEM_TYPE_BASE = Setting[str]("urn:idempotency:")
 
+    # Names of JSON and form fields whose values the admin does not show, in any case and at any
+    # depth. What is stored must be replayed, and stays exact.
+    REDACT_FIELDS = Setting[Sequence[str]](REDACTED)
+
     # How long a key outlives its response, to refuse late retries. None: not at all.
     REMEMBER = Setting[timedelta | None](None)
 
     # Names of response headers to keep and replay beside the built-in ones.
     REPLAY_HEADERS = Setting[Sequence[str]](())
+
+    # The server's own time limit on a request, to check LOCK_TIMEOUT against. None: unknown.
+    REQUEST_TIMEOUT = Setting[timedelta | None](None)
 
     # Whether a request without a key is refused.
     REQUIRED = Setting[bool](False)
@@ -65,6 +85,9 @@ class AppSettings:
     # How long a response is kept after the work has ended. None: for ever. A day, as Stripe
     # keeps the keys of its API v1.
     RETENTION = Setting[timedelta | None](timedelta(hours=24))
+
+    # How long the slowest client goes on retrying, to check RETENTION against. None: unknown.
+    RETRY_WINDOW = Setting[timedelta | None](None)
 
 
 app_settings = AppSettings()

@@ -13,6 +13,7 @@ IdempotencyError            an APIException; `title` and `default_code` go on th
 └── StoreUnavailable    503 store-unavailable  with Retry-After
 
 StepResultInvalid           a TypeError of the work's, no reply
+Unreadable                  a ValueError: sealed with an encryption key that is gone
 """
 
 from __future__ import annotations
@@ -183,6 +184,10 @@ class StepResultInvalid(TypeError):
         )
         self.step = step
         self.result = result
+
+
+class Unreadable(ValueError):
+    """What is recorded was encrypted with a key that `ENCRYPTION_KEYS` no longer names."""
 
 
 def _send_again(wait: int) -> str:

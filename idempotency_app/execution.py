@@ -7,7 +7,9 @@ view's work begins in its handler and ends after the response has been finalized
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
+from typing import Any
 
 from django.db import (
     DatabaseError,
@@ -18,7 +20,7 @@ from django.db import (
 )
 from django.db.transaction import TransactionManagementError
 
-from . import sending
+from . import events, sending
 from .attempts import Attempt
 from .claims import UNREACHABLE, State
 from .exceptions import IdempotencyError, LockLost, StoreUnavailable
@@ -57,6 +59,7 @@ class Execution:
         self._is_refused = False
         self._resumes = bool(record.get_steps())
         self._committed = False
+        self._started = time.monotonic()
 
     @property
     def is_unrepeatable(self) -> bool:
@@ -115,9 +118,11 @@ class Execution:
             self.transaction.roll_back()
             self.is_settled = True
             if self._committed:
+                self._tell("completed", status=status)
                 raise
             self._settle_failed_save(error)
         self.is_settled = True
+        self._tell("completed", status=status)
 
     def fail(self, error: BaseException) -> None:
         """Roll back the work that raised `error`, before anybody turns it into a response.
@@ -142,8 +147,7 @@ class Execution:
     def give_back(self) -> None:
         """Roll the work back and release the key; never raises, so as to hide no error."""
         self.transaction.roll_back()
-        if self._release():
-            logger.info("Released the key, a retry runs the work: %s", self)
+        self._release()
         self.is_settled = True
 
     def abandon(self, error: BaseException) -> None:
@@ -168,10 +172,13 @@ class Execution:
     def _release(self) -> bool | None:
         """Return whether the key was still ours; None where the store did not answer."""
         try:
-            return self.record.release(forget=self.nothing_happened)
+            was_ours = self.record.release(forget=self.nothing_happened)
         except Exception:
             logger.exception("Could not release the key; its lock has to lapse: %s", self)
             return None
+        if was_ours:
+            self._tell("released", by="work")
+        return was_ours
 
     def _note_commit(self) -> None:
         self._committed = True
@@ -219,8 +226,11 @@ class Execution:
             raise StoreUnavailable from error
 
     def _lock_lost(self) -> LockLost:
-        logger.warning("Lost the lock before the response was saved: %s", self)
+        events.tell("lock_lost", self.record)
         return LockLost()
+
+    def _tell(self, event: str, **details: Any) -> None:
+        events.tell(event, self.record, **details, seconds=time.monotonic() - self._started)
 
     def __str__(self) -> str:
         return f"{self.record.endpoint}, key {mask(self.record.key)}"

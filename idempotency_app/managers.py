@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, models, router
 from django.db.models import Q
 
-from . import sending, sql
-from .claims import NO_STEPS, Claim, Claimant, State
+from . import events, sql
+from .claims import NO_STEPS, Claim, Claimant, ClaimOutcome, State
 from .fields import DatabaseNow
 from .policy import Effects
+from .reaping import Batch, Reaper
 
 if TYPE_CHECKING:
     from .models import IdempotencyKey  # noqa: F401  # named in a string below
@@ -73,24 +75,46 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
             "steps": NO_STEPS if begun else None,
             **sql.durations(connections[rows.db], lock_timeout, retention, remember),
         }
-        return Claimant(rows, values).claim()
+        claim = Claimant(rows, values).claim()
+        _tell(claim)
+        return claim
 
-    def reap(self, *, batch_size: int = 1000) -> int:
-        """Delete expired rows, at most `batch_size` a transaction; return how many went.
+    def reap(self, **options: Any) -> int:
+        """Delete expired rows, as `reap_in_batches` does; return how many went."""
+        return sum(batch.deleted for batch in self.reap_in_batches(**options))
 
-        Never a live lock, an unresolved key, or one that is still remembered. Raises ValueError
-        for a batch of less than one row.
+    def reap_in_batches(
+        self,
+        *,
+        batch_size: int = 1000,
+        sleep: float = 0,
+        max_rows: int | None = None,
+        max_seconds: float | None = None,
+        older_than: timedelta = timedelta(0),
+        include_unresolved: bool = False,
+        dry_run: bool = False,
+    ) -> Iterator[Batch]:
+        """Delete expired rows, at most `batch_size` a transaction, and yield after each.
+
+        Never a live lock; never one that is still remembered, whose response is dropped
+        instead; and never an unresolved key unless `include_unresolved`. `older_than`: only
+        what has been expired for that long. `sleep` is the pause between batches, in seconds.
+        It ends after `max_rows` rows or `max_seconds` seconds, or where the caller stops.
+        `dry_run` counts, and changes nothing.
+        Raises ValueError for a batch of less than one row.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is at least 1, not {batch_size}.")
-        rows = self._whole_table("reap")
-        connection = connections[rows.db]
-        text = sql.statements(connection, self.model).reap
-        deleted, batch = 0, batch_size
-        while batch == batch_size:
-            batch = sending.change(connection, text, {"limit": batch_size})
-            deleted += batch
-        return deleted
+        return Reaper(
+            self._whole_table("reap"),
+            batch_size=batch_size,
+            sleep=sleep,
+            max_rows=max_rows,
+            max_seconds=max_seconds,
+            older_than=older_than,
+            include_unresolved=include_unresolved,
+            dry_run=dry_run,
+        ).batches()
 
     def _whole_table(self, verb: str) -> IdempotencyKeyQuerySet:
         """Return the rows of the writer; a replica may not have seen the claim to meet.
@@ -101,6 +125,17 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
             raise TypeError(f"{verb}() heeds no filter: call it on `objects` or `using(alias)`.")
         chosen: str | None = self._db  # type: ignore[attr-defined]  # by `using`
         return self.using(chosen or router.db_for_write(self.model))
+
+
+def _tell(claim: Claim) -> None:
+    """Tell what became of the claim; a replay is told by whoever sends it."""
+    if claim.won:
+        events.tell(str(claim.outcome), claim.record)
+    elif claim.outcome is ClaimOutcome.MISMATCH:
+        events.tell("mismatched", claim.record)
+    elif claim.outcome is not ClaimOutcome.REPLAY:
+        details = {"outcome": claim.outcome, "retry_after": claim.retry_after}
+        events.tell("conflicted", claim.record, **details)
 
 
 def _lapsed() -> Q:

@@ -12,9 +12,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
-from . import sending, sql
+from . import events, sealing, sending, sql
 from .claims import NO_STEPS, Claim, ClaimOutcome, State, new_token
-from .exceptions import LockLost
+from .exceptions import LockLost, Unreadable
 from .fields import ExactCharField, UTCDateTimeField
 from .managers import IdempotencyKeyQuerySet
 from .policy import Effects
@@ -67,6 +67,10 @@ class IdempotencyKey(models.Model):
         indexes = [
             models.Index(fields=["expires_at"], name="idempotency_app_expires_at"),
             models.Index(fields=["locked_until"], name="idempotency_app_locked_until"),
+            # For the people who look a key up in the admin; no request needs them.
+            models.Index(fields=["key"], name="idempotency_app_key"),
+            models.Index(fields=["account", "id"], name="idempotency_app_account"),
+            models.Index(fields=["created_at"], name="idempotency_app_created_at"),
         ]
         permissions = [
             ("release_idempotencykey", "Can release a stale lock"),
@@ -80,8 +84,20 @@ class IdempotencyKey(models.Model):
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """The recorded response headers, in the order and spelling of the first response."""
-        return [(name, value) for name, value in json.loads(self.response_headers or "[]")]
+        """The recorded response headers, in the order and spelling of the first response.
+
+        Raises Unreadable where they were encrypted with a key that is gone.
+        """
+        text = sealing.open_text(self.response_headers or "[]")
+        return [(name, value) for name, value in json.loads(text)]
+
+    @property
+    def body(self) -> bytes | None:
+        """The recorded response body; None where it was not kept. Raises Unreadable."""
+        if self.response_body is None:
+            return None
+        body = bytes(self.response_body)
+        return sealing.open_body(body) if sealing.is_sealed(self.response_headers) else body
 
     def complete(
         self, *, status: int, headers: Iterable[tuple[str, str]], body: bytes | None
@@ -90,13 +106,12 @@ class IdempotencyKey(models.Model):
 
         Raises LockLost, and saves nothing, where this record is no longer the owner's.
         """
-        connection = connections[self.alias]
-        text = json.dumps([list(pair) for pair in headers])
-        binary = None if body is None else connection.Database.Binary(body)  # type: ignore[attr-defined]
-        if not self._change("complete", {"status": status, "headers": text, "body": binary}):
+        values = self._response(status, headers, body)
+        if not self._change("complete", values):
             raise LockLost
         self.state, self.locked_until = State.COMPLETE, None
-        self.response_status, self.response_headers, self.response_body = status, text, body
+        self.response_status, self.response_headers = status, values["headers"]
+        self.response_body = values["body"]
 
     def release(self, *, forget: bool = False) -> bool:
         """Give the key back, so that a retry runs the work; True if it was still ours.
@@ -129,16 +144,13 @@ class IdempotencyKey(models.Model):
         It is kept for `retention` from now on. False, and nothing is changed, where the key is
         no longer as it was seen, or not unresolved.
         """
-        connection = connections[self.alias]
-        values = {
-            "status": status,
-            "headers": json.dumps([list(pair) for pair in headers]),
-            "body": connection.Database.Binary(body),  # type: ignore[attr-defined]
-            # A worker that wakes up after all finds that it is no longer the owner.
-            "new_token": new_token(),
-            **sql.durations(connection, timedelta(0), retention),
-        }
-        return bool(self._change("settle", values))
+        durations = sql.durations(connections[self.alias], timedelta(0), retention)
+        # A worker that wakes up after all finds that it is no longer the owner.
+        values = {**self._response(status, headers, body), **durations, "new_token": new_token()}
+        if not self._change("settle", values):
+            return False
+        events.tell("settled", self, status=status)
+        return True
 
     def settle_as_not_happened(self) -> bool:
         """Forget an unresolved key, for an operator who knows that nothing happened outside.
@@ -146,16 +158,54 @@ class IdempotencyKey(models.Model):
         False, and nothing is changed, where the key is no longer as it was seen, is not
         unresolved, or has a finished step, which shows that something did happen.
         """
-        return not self.has_finished_step and bool(self._change("dismiss", {}))
+        if self.has_finished_step or not self._change("dismiss", {}):
+            return False
+        events.tell("settled", self, status=None)
+        return True
+
+    def release_stale_lock(self) -> bool:
+        """Give back, for an operator, what a worker holds that has probably died.
+
+        The row is deleted, or, once a step has begun, left as `released`. False, and nothing
+        is changed, where the key is no longer as it was seen, its lock is live, or its effect
+        has begun and must not be repeated: that is settled.
+        """
+        is_left = self._change("leave_stale", {"new_token": new_token()})
+        if not is_left and not self._change("delete_stale", {}):
+            return False
+        events.tell("released", self, by="operator", seconds=None)
+        return True
+
+    def discard(self) -> bool:
+        """Delete the row, for an operator: a further request runs the work.
+
+        False, and nothing is changed, where the key is no longer as it was seen, its lock is
+        live, or it is unresolved.
+        """
+        return bool(self._change("discard", {}))
 
     def get_steps(self) -> dict[str, dict[str, Any]]:
-        """Return the steps by name: `{}` for one that has begun, with `result` when it ended."""
-        steps: dict[str, dict[str, Any]] = json.loads(self.steps or NO_STEPS)
+        """Return the steps by name: `{}` for one that has begun, with `result` when it ended.
+
+        Raises Unreadable where they were encrypted with a key that is gone.
+        """
+        steps: dict[str, dict[str, Any]] = json.loads(sealing.open_text(self.steps or NO_STEPS))
         return steps
 
     @property
+    def has_readable_steps(self) -> bool:
+        """Whether the key that the steps were encrypted with, if any, is there."""
+        try:
+            self.get_steps()
+        except Unreadable:
+            return False
+        return True
+
+    @property
     def has_finished_step(self) -> bool:
-        """Whether something certainly happened outside."""
+        """Whether something certainly happened outside, or nobody can read whether it did."""
+        if not self.has_readable_steps:
+            return True
         return any("result" in step for step in self.get_steps().values())
 
     def save_steps(self, steps: dict[str, dict[str, Any]], lock_timeout: timedelta) -> None:
@@ -163,7 +213,7 @@ class IdempotencyKey(models.Model):
 
         Raises LockLost, and saves nothing, where another worker has taken the key over.
         """
-        text = json.dumps(steps)
+        text = sealing.seal_text(json.dumps(steps)) if steps else NO_STEPS
         values = {"steps": text, **sql.durations(connections[self.alias], lock_timeout)}
         if not self._change("save_steps", values):
             raise LockLost
@@ -179,6 +229,17 @@ class IdempotencyKey(models.Model):
     def alias(self) -> str:
         """The database that the row is in."""
         return self._state.db or router.db_for_write(type(self), instance=self)
+
+    def _response(
+        self, status: int, headers: Iterable[tuple[str, str]], body: bytes | None
+    ) -> dict[str, Any]:
+        """Return the parameters of a statement that saves the response."""
+        binary = connections[self.alias].Database.Binary  # type: ignore[attr-defined]
+        return {
+            "status": status,
+            "headers": sealing.seal_text(json.dumps([list(pair) for pair in headers])),
+            "body": None if body is None else binary(sealing.seal_body(body)),
+        }
 
     def _change(self, verb: str, values: dict[str, Any]) -> int:
         """Run the statement of that name behind the fence; return how many rows it changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from rest_framework.renderers import BaseRenderer, BrowsableAPIRenderer, JSONRen
 from rest_framework.response import Response
 
 from .conf import app_settings
-from .exceptions import IdempotencyError, ResponseNotKept
+from .exceptions import IdempotencyError, ResponseNotKept, Unreadable
 from .models import IdempotencyKey
+
+logger = logging.getLogger(__name__)
 
 REPLAYED = "Idempotent-Replayed"
 
@@ -86,12 +89,17 @@ def _api_twin(response: Any, view: Any) -> Any:
 def replay(record: IdempotencyKey) -> Response:
     """Return the recorded response again, already rendered, with the replay marker.
 
-    Raises ResponseNotKept where it was too large or streamed.
+    Raises ResponseNotKept where it was too large or streamed, or where it was encrypted with
+    a key that is gone.
     """
-    if record.response_body is None:
+    try:
+        body, headers = record.body, [*record.headers, (REPLAYED, "true")]
+    except Unreadable as error:
+        logger.exception("Cannot read a recorded response; see ENCRYPTION_KEYS")
+        raise ResponseNotKept from error
+    if body is None:
         raise ResponseNotKept
-    headers = [*record.headers, (REPLAYED, "true")]
-    return _rendered(bytes(record.response_body), record.response_status, headers)
+    return _rendered(body, record.response_status, headers)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

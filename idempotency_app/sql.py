@@ -27,6 +27,9 @@ class Dialect:
     duration: Callable[[timedelta], object]
 
 
+# Earlier than any row, and a date that each database takes.
+BEGINNING = "1000-01-01 00:00:00"
+
 DIALECTS = {
     "postgresql": Dialect(
         now="statement_timestamp()",
@@ -130,14 +133,49 @@ SETTLE = """UPDATE {table} SET state = 'complete', locked_until = NULL,
 
 DISMISS = "DELETE FROM {table} {unresolved}"
 
-# The expiry is judged where the row is deleted: one that a claim revives meanwhile stays.
-REAP = {
-    "postgresql": """DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
-        WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))""",
-    "sqlite": """DELETE FROM {table} WHERE {forgotten} AND id IN (SELECT id FROM {table}
-        WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s)""",
-    "mysql": "DELETE FROM {table} WHERE {forgotten} ORDER BY expires_at LIMIT %(limit)s",
+# For an operator who gives back what a dead worker holds; never an effect that must not be
+# repeated. `delete` and `leave`, where the lock is stale.
+STALE = "{owned} AND locked_until <= {now}"
+DELETE_STALE = "DELETE FROM {table} {stale} AND steps IS NULL"
+LEAVE_STALE = """UPDATE {table} SET state = 'released', locked_until = {now},
+    fencing_token = %(new_token)s {stale} AND steps IS NOT NULL AND effects <> 'unrepeatable'"""
+
+# What nobody works on and nothing is open of: an operator may delete it.
+DISCARD = """DELETE FROM {table} WHERE id = %(id)s AND fencing_token = %(token)s
+    AND (state = 'complete' OR (steps IS NULL AND {lapsed}))"""
+
+# The reaper goes along the index on expires_at, a window of at most `limit` rows at a time, so
+# that what it has to leave is passed once and not before each batch.
+HORIZON = """SELECT max(expires_at) FROM (SELECT expires_at FROM {table}
+    WHERE expires_at > %(after)s AND expires_at <= {until}
+    ORDER BY expires_at LIMIT %(limit)s) AS ahead"""
+
+WINDOW = "expires_at > %(after)s AND expires_at <= %(horizon)s"
+
+# Judged where the row is deleted: one that a claim revives meanwhile stays.
+REAPABLE = """{window} AND (
+    (state = 'complete' AND (remember_until IS NULL OR remember_until <= {until}))
+    OR ((steps IS NULL OR %(include_unresolved)s) AND {lapsed}))"""
+
+# The response has expired, and the key is remembered.
+DROPPABLE = "{window} AND state = 'complete' AND remember_until > {until}"
+
+# From then on it expires when it is no longer remembered, out of the reaper's way.
+DROP_RESPONSE = """UPDATE {table} SET response_status = NULL, response_headers = NULL,
+    response_body = NULL, expires_at = remember_until, remember_until = NULL"""
+
+REAP = "DELETE FROM {table}"
+
+# A batch of what is reapable or droppable.
+BATCH = {
+    "postgresql": """{verb} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table}
+        WHERE {condition} ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))""",
+    "sqlite": """{verb} WHERE {condition} AND id IN (SELECT id FROM {table}
+        WHERE {condition} ORDER BY expires_at LIMIT %(limit)s)""",
+    "mysql": "{verb} WHERE {condition} ORDER BY expires_at LIMIT %(limit)s",
 }
+
+COUNT = "SELECT count(*) FROM {table} WHERE {condition}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +194,14 @@ class Statements:
     save_steps: str
     settle: str
     dismiss: str
+    delete_stale: str
+    leave_stale: str
+    discard: str
+    horizon: str
     reap: str
+    drop_response: str
+    count_reapable: str
+    count_droppable: str
 
 
 _built: dict[tuple[str, str], Statements] = {}
@@ -174,7 +219,8 @@ def _build(vendor: str, quote: Callable[[str], str], meta: Any) -> Statements:
     words = {"table": quote(meta.db_table), "key": quote("key"), "now": dialect.now}
     words["lapsed"] = LAPSED.format_map(words)
     words |= {
-        name: dialect.after.format(name=name) for name in ("lock_end", "expiry", "remembered")
+        name: dialect.after.format(name=name)
+        for name in ("lock_end", "expiry", "remembered", "until")
     }
     words |= {
         f"{column}_moved": dialect.moved.format(
@@ -190,15 +236,29 @@ def _build(vendor: str, quote: Callable[[str], str], meta: Any) -> Statements:
         "ran_for": dialect.seconds.format(start="locked_at", end=dialect.now),
         "lock_left": dialect.seconds.format(start=dialect.now, end="locked_until"),
         "owned": OWNED,
+        "stale": STALE.format(owned=OWNED, now=dialect.now),
+        "window": WINDOW,
         "unresolved": UNRESOLVED.format_map(words),
         "forgotten": FORGOTTEN.format_map(words),
         "resumable": RESUMABLE.format_map(words),
         "or_nothing": "" if vendor == "mysql" else OR_NOTHING.format_map(words),
     }
     owner = (COMPLETE, DELETE, FORGET, LEAVE, RENEW, SAVE_STEPS)
-    texts = (INSERT, LOOK, RESET, TAKE_OVER, *owner, SETTLE, DISMISS, REAP[vendor])
-    _built[vendor, meta.db_table] = Statements(*(text.format_map(words) for text in texts))
+    operator = (SETTLE, DISMISS, DELETE_STALE, LEAVE_STALE, DISCARD)
+    texts = (INSERT, LOOK, RESET, TAKE_OVER, *owner, *operator, HORIZON)
+    built = [text.format_map(words) for text in texts]
+    _built[vendor, meta.db_table] = Statements(*built, *_reaper(vendor, words))
     return _built[vendor, meta.db_table]
+
+
+def _reaper(vendor: str, words: dict[str, str]) -> list[str]:
+    conditions = [text.format_map(words) for text in (REAPABLE, DROPPABLE)]
+    verbs = [text.format_map(words) for text in (REAP, DROP_RESPONSE)]
+    batches = [
+        BATCH[vendor].format(**words, verb=verb, condition=condition)
+        for verb, condition in zip(verbs, conditions, strict=True)
+    ]
+    return batches + [COUNT.format(**words, condition=condition) for condition in conditions]
 
 
 def durations(

@@ -12,7 +12,7 @@ from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 from rest_framework.permissions import SAFE_METHODS
 
-from .. import bodies, execution, fingerprints, identity, keys, responses, transactions
+from .. import bodies, events, execution, fingerprints, identity, keys, responses, transactions
 from ..claims import Claim, ClaimOutcome
 from ..declarations import check_bases, check_handlers, check_result, declared_policy, endpoint_name
 from ..exceptions import IdempotencyError, KeyMissing
@@ -127,7 +127,9 @@ class ClaimMixin(ReplayMixin, ConflictMixin):
         claim = self._claim(key)
         if claim.outcome is ClaimOutcome.REPLAY:
             self.check_replay(request, claim.record)
-            return self.get_replay_response(claim.record)
+            response = self.get_replay_response(claim.record)
+            events.tell("replayed", claim.record, status=response.status_code)
+            return response
         if not claim.won:
             return self.get_conflict_response(claim)
         return self._run_work(claim.record, handler, request, *args, **kwargs)

@@ -159,7 +159,7 @@ def test_b08_a_slow_owner_does_not_save_over_the_new_one(slow, caplog):
     assert is_replay(third)
     assert third.content == second.content
     assert list(Order.objects.values_list("pk", flat=True)) == [second.json()["id"]]
-    assert "Lost the lock before the response was saved" in caplog.text
+    assert "Lost the lock to another worker" in caplog.text
 
 
 @pytest.mark.row_locks
