@@ -10,6 +10,7 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from .conf import app_settings
+from .exceptions import Unreadable
 
 # Found by name, as Django finds its backends, so that the core needs no cryptography.
 CIPHER = "idempotency_app.contrib.encryption.FernetCipher"
@@ -47,4 +48,6 @@ def open_body(body: bytes) -> bytes:
 
 def _cipher() -> Any:
     """Return the cipher: encrypts with the newest key, decrypts with any, else Unreadable."""
+    if not app_settings.ENCRYPTION_KEYS:
+        raise Unreadable("Encrypted, and ENCRYPTION_KEYS names no key.")
     return import_string(CIPHER)(app_settings.ENCRYPTION_KEYS)

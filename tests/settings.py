@@ -69,6 +69,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "rest_framework.authtoken",
     "idempotency_app",
+    "idempotency_app.contrib.prometheus",
     # So that the type checker and the tests of the seed find the demo's models.
     "demo_project",
     "tests.testapp",
