@@ -9,3 +9,9 @@ class IdempotencyAppConfig(AppConfig):
     name = "idempotency_app"
     verbose_name = "Idempotency keys"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from . import checks
+
+        checks.register_all()
