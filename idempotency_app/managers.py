@@ -18,6 +18,9 @@ from .reaping import Batch, Reaper
 if TYPE_CHECKING:
     from .models import IdempotencyKey  # noqa: F401  # named in a string below
 
+# True of every row that is not complete, and what the index on `locked_until` serves.
+OPEN = Q(locked_until__isnull=False)
+
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     """Rows by what they are now, as the database's clock judges."""
@@ -32,11 +35,11 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
 
     def waiting(self) -> IdempotencyKeyQuerySet:
         """Given back after a step had begun; a retry goes on from there."""
-        return self.filter(state=State.RELEASED)
+        return self.filter(OPEN, state=State.RELEASED)
 
     def unresolved(self) -> IdempotencyKeyQuerySet:
         """An outside effect has begun, nobody is at work, and its end is not known."""
-        return self.filter(_lapsed(), steps__isnull=False)
+        return self.filter(OPEN, _lapsed(), steps__isnull=False)
 
     def expired(self) -> IdempotencyKeyQuerySet:
         """Past `expires_at`, with nothing at work or unresolved: the response is forgotten."""

@@ -39,7 +39,7 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
     search_fields = ("key", "account")
     search_help_text = "A whole key, or a whole account."
     sortable_by = ()
-    ordering = ("-id",)
+    ordering = ()  # The queryset's, which each filter sets to what its index serves.
     list_per_page = 100
     list_max_show_all = 0
     show_full_result_count = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -87,6 +88,14 @@ def test_each_filter_finds_its_states(admin_client, choice, found):
         make_key(key=words.replace(" ", "-").replace(",", ""), **values)
     got = text(admin_client, state=choice)
     assert {words for words in STATES if f">{words}</span>" in got} == found
+
+
+def test_a_filter_puts_first_what_has_waited_longest_and_the_list_what_is_new(admin_client):
+    for hours in (2, 9, 5):
+        make_key(key=f"since-{hours}", stale=True, locked_until=ago(hours=hours))
+    keys = re.compile(r'title="since-(\d)"')
+    assert keys.findall(text(admin_client, state="stale")) == ["9", "5", "2"]
+    assert keys.findall(text(admin_client)) == ["5", "9", "2"]
 
 
 def test_the_created_filter_leaves_out_what_is_older(admin_client):
