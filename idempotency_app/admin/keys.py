@@ -43,6 +43,7 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
     list_per_page = 100
     list_max_show_all = 0
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # Each would be a COUNT of the table.
     paginator = CappedPaginator
 
     class Media:
