@@ -42,7 +42,7 @@ SETTLE = (
 class LockActions:
     """The actions, and how a row may be deleted; a mixin of ModelAdmin."""
 
-    actions = ("release_stale_lock", "settle_outcome")
+    actions = ("release_stale_lock", "settle_outcome", "delete_selected")
 
     @admin.action(description="Release a stale lock", permissions=["release"])
     def release_stale_lock(self, request: Any, queryset: Any) -> Any:
@@ -88,11 +88,13 @@ class LockActions:
 
     # Deleting: one row at a time, and none that somebody works on or that is an open question.
 
-    def get_actions(self, request: Any) -> Any:
-        """Leave out Django's bulk deletion, which looks at no lock."""
-        actions = super().get_actions(request)  # type: ignore[misc]
-        actions.pop("delete_selected", None)
-        return actions
+    @admin.action(description="Delete", permissions=["bulk_delete"])
+    def delete_selected(self, request: Any, queryset: Any) -> None:
+        """Stand in for Django's bulk deletion, which looks at no lock; nobody may use it."""
+
+    def has_bulk_delete_permission(self, request: Any) -> bool:
+        """Refuse: keys are deleted one at a time."""
+        return False
 
     def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
         """Whether the user may delete, and this row is closed."""

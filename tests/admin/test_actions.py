@@ -207,6 +207,7 @@ def test_a_closed_row_is_deleted_where_that_is_granted_and_the_page_says_what_fo
 def test_a_live_lock_and_an_open_question_are_not_deleted(admin_client, state):
     record = make_key(**state)
     assert admin_client.post(f"{LIST}{record.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert "delete_selected" not in admin_client.get(LIST).content.decode()
     posted = {"action": "delete_selected", "_selected_action": [str(record.pk)], "post": "yes"}
     admin_client.post(LIST, posted)
     assert row(record)
