@@ -39,13 +39,14 @@ demo: $(DEMO_INSTALLED)  ## Install, migrate, seed and serve the demo (PORT, DAT
 demo-reset:  ## Empty var/, the demo's own database
 	rm -rf var/*
 
-# MariaDB is left out, in a line that says so, where it is not installed, and that is a failure
-# where IDEMPOTENCY_TESTS_REQUIRE has the word mariadb.
+# MariaDB and the browser are left out, in a line that says so, where they are not installed, and
+# that is a failure where IDEMPOTENCY_TESTS_REQUIRE has the word mariadb, or browser.
 test: lint $(MARIADB_INSTALLED)  ## Check style, types and migrations; test on all databases
 	$(WITHOUT_URL) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(WITHOUT_URL) $(BIN)/python -m pytest
 	$(BIN)/python -m tests.postgres -- $(BIN)/python -m pytest
 	@$(BIN)/python -m tests.mariadb --if-installed -- $(BIN)/python -m pytest
+	@$(WITHOUT_URL) $(BIN)/python -m tests.browser
 
 lint: $(DEV_INSTALLED)  ## Check style, types and layers
 	$(BIN)/ruff check .

@@ -69,7 +69,7 @@ class IdempotencyKey(models.Model):
             models.Index(fields=["locked_until"], name="idempotency_app_locked_until"),
             # For the people who look a key up in the admin; no request needs them.
             models.Index(fields=["key"], name="idempotency_app_key"),
-            models.Index(fields=["account", "id"], name="idempotency_app_account"),
+            models.Index(fields=["account", "created_at"], name="idempotency_app_account"),
             models.Index(fields=["created_at"], name="idempotency_app_created_at"),
         ]
         permissions = [
@@ -141,8 +141,9 @@ class IdempotencyKey(models.Model):
     ) -> bool:
         """Record, for an operator, what the next retry of an unresolved key will get.
 
-        It is kept for `retention` from now on. False, and nothing is changed, where the key is
-        no longer as it was seen, or not unresolved.
+        Also over a failure (5xx) that was recorded of UNREPEATABLE work after its effect had
+        begun. It is kept for `retention` from now on. False, and nothing is changed, where the
+        key is no longer as it was seen, or neither of the two.
         """
         durations = sql.durations(connections[self.alias], timedelta(0), retention)
         # A worker that wakes up after all finds that it is no longer the owner.

@@ -125,11 +125,16 @@ SAVE_STEPS = """UPDATE {table} SET steps = %(steps)s, expires_at = {expires_at_m
 UNRESOLVED = """WHERE id = %(id)s AND fencing_token = %(token)s AND steps IS NOT NULL
     AND {lapsed}"""
 
+# Or the failure that was recorded of work which must not be repeated, once it had begun.
+SETTLEABLE = """WHERE id = %(id)s AND fencing_token = %(token)s AND steps IS NOT NULL
+    AND ({lapsed} OR (state = 'complete' AND effects = 'unrepeatable'
+        AND response_status >= 500))"""
+
 # A key that is remembered is so for as long after its response as before.
 SETTLE = """UPDATE {table} SET state = 'complete', locked_until = NULL,
     fencing_token = %(new_token)s, response_status = %(status)s,
     response_headers = %(headers)s, response_body = %(body)s,
-    remember_until = {remember_until_settled}, expires_at = {expiry} {unresolved}"""
+    remember_until = {remember_until_settled}, expires_at = {expiry} {settleable}"""
 
 DISMISS = "DELETE FROM {table} {unresolved}"
 
@@ -239,6 +244,7 @@ def _build(vendor: str, quote: Callable[[str], str], meta: Any) -> Statements:
         "stale": STALE.format(owned=OWNED, now=dialect.now),
         "window": WINDOW,
         "unresolved": UNRESOLVED.format_map(words),
+        "settleable": SETTLEABLE.format_map(words),
         "forgotten": FORGOTTEN.format_map(words),
         "resumable": RESUMABLE.format_map(words),
         "or_nothing": "" if vendor == "mysql" else OR_NOTHING.format_map(words),

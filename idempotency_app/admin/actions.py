@@ -1,31 +1,27 @@
-"""What a person may do to keys: each with a permission, a confirm page and a reason.
-
-The confirm page carries the fencing token of each row that it showed, and the change is a
-compare-and-set on it: of two people at once one wins, and the other is told what happened.
-"""
+"""What a person may do to keys: each with a permission, a confirm page and a reason."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.models import LogEntry
-from django.contrib.admin.options import get_content_type_for_model
-from django.core.exceptions import PermissionDenied
-from django.db import router, transaction
-from django.template.response import TemplateResponse
+from django.contrib import admin
+from django.utils import timezone
 from django.utils.timesince import timesince
 
 from ..conf import app_settings
-from ..models import IdempotencyKey
+from .confirming import seen_in
+from .deleting import Deleting
 from .forms import ReasonForm, SettleForm
-from .situations import Situation, judged
-
-AT_ONCE = 100  # rows, which a person can still read
-UNSETTLED = (Situation.UNKNOWN, Situation.WAITING, Situation.STALE)
-CLOSED = (Situation.COMPLETE, Situation.REMEMBERED, Situation.EXPIRED)
+from .qualifying import (
+    is_releasable,
+    is_settleable,
+    sorted_out,
+    why_not_released,
+    why_not_settled,
+    why_not_settled_with_others,
+    why_only_recorded,
+)
 
 RELEASE = (
     "A key whose work had not begun anything outside is forgotten, and a further request runs "
@@ -34,40 +30,47 @@ RELEASE = (
 )
 SETTLE = (
     "Find out first how the request ended, on the other side. What you record is what the next "
-    "retry gets, and it is kept for the whole retention from now on. A key that you release "
-    "is forgotten, and a further request runs the work."
+    "retry gets; it is kept {retention}, counted from now. A key of which you say that it did "
+    "not happen is forgotten, and a further request runs the work."
+)
+SETTLE_SEVERAL = (
+    "A response is recorded for one key at a time; of several you can only say that they did not "
+    "happen. Find that out first, on the other side. They are forgotten, and a further request "
+    "with such a key runs its work."
 )
 
 
-class LockActions:
-    """The actions, and how a row may be deleted; a mixin of ModelAdmin."""
+class LockActions(Deleting):
+    """The actions, deletion and history; a mixin of ModelAdmin."""
 
     actions = ("release_stale_lock", "settle_outcome", "delete_selected")
 
     @admin.action(description="Release a stale lock", permissions=["release"])
     def release_stale_lock(self, request: Any, queryset: Any) -> Any:
         """Give back what a worker holds that has probably died."""
-        form = ReasonForm(request.POST if "confirmed" in request.POST else None)
-        if not form.is_valid():
-            fits = [row for row in _rows(queryset) if is_releasable(row)]
-            return self._confirm(request, queryset, "release_stale_lock", RELEASE, form, fits)
-        reason = form.cleaned_data["reason"]
-
-        def release(record: Any) -> str | None:
-            return f"Released the stale lock: {reason}" if record.release_stale_lock() else None
-
-        return self._change_each(request, release)
+        form = ReasonForm(_posted(request))
+        if form.is_valid():
+            return self._change_each(request, _release(form.cleaned_data["reason"]))
+        rows, is_cut = self._seen_rows(request, queryset)
+        words = {"title": "Release a stale lock", "consequence": RELEASE, "form": form}
+        action = {"action": "release_stale_lock", "is_cut": is_cut}
+        return self._confirm_page(request, rows, why_not_released, **words, **action)
 
     @admin.action(description="Settle an unknown outcome", permissions=["settle"])
     def settle_outcome(self, request: Any, queryset: Any) -> Any:
         """Record how it ended, or that it did not happen."""
-        posted = request.POST if "confirmed" in request.POST else None
-        fits = [row for row in _rows(queryset) if is_settleable(row)]
-        is_single = len(_tokens(request) if posted else fits) == 1
-        form = SettleForm(posted, is_single=is_single)
-        if not form.is_valid():
-            return self._confirm(request, queryset, "settle_outcome", SETTLE, form, fits)
-        return self._change_each(request, lambda record: settle(record, form.cleaned_data))
+        rows, is_cut = self._seen_rows(request, queryset)
+        fits, _ = sorted_out(rows, seen_in(request), why_not_settled)
+        is_single = len(seen_in(request) or fits) == 1
+        only = next(filter(None, map(why_only_recorded, fits)), "")
+        form = SettleForm(_posted(request), is_single=is_single, only_recorded=only)
+        if form.is_valid():
+            return self._change_each(request, _settle(form.cleaned_data))
+        consequence = SETTLE.format(retention=_retention()) if is_single else SETTLE_SEVERAL
+        words = {"title": "Settle an outcome", "consequence": consequence, "form": form}
+        action = {"action": "settle_outcome", "is_cut": is_cut}
+        why_not = why_not_settled if is_single else why_not_settled_with_others
+        return self._confirm_page(request, rows, why_not, **words, **action)
 
     def has_release_permission(self, request: Any) -> bool:
         """Whether the user may release a stale lock."""
@@ -86,152 +89,40 @@ class LockActions:
             may.append(("settle_outcome", "Settle the outcome"))
         return may
 
-    # Deleting: one row at a time, and none that somebody works on or that is an open question.
 
-    @admin.action(description="Delete", permissions=["bulk_delete"])
-    def delete_selected(self, request: Any, queryset: Any) -> None:
-        """Stand in for Django's bulk deletion, which looks at no lock; nobody may use it."""
+def _posted(request: Any) -> Any:
+    """Return what was posted from the confirm page; None where it is still to be shown."""
+    return request.POST if "confirmed" in request.POST else None
 
-    def has_bulk_delete_permission(self, request: Any) -> bool:
-        """Refuse: keys are deleted one at a time."""
-        return False
 
-    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
-        """Whether the user may delete, and this row is closed."""
-        may = bool(super().has_delete_permission(request, obj))  # type: ignore[misc]
-        return may and (obj is None or is_closed(obj))
+def _release(reason: str) -> Callable[[Any], str | None]:
+    def release(record: Any) -> str | None:
+        return f"Released the stale lock: {reason}" if record.release_stale_lock() else None
 
-    def delete_model(self, request: Any, obj: Any) -> None:
-        """Delete the row if it is still as it was seen."""
-        if not obj.discard():
-            raise PermissionDenied
+    return release
 
-    def history_view(self, request: Any, object_id: str, extra_context: Any = None) -> Any:
-        """Show what was done to a key, also after its row is gone."""
-        entries = _entries(object_id)
-        found = self.get_object(request, object_id)  # type: ignore[attr-defined]
-        if found is not None or not entries.exists():
-            return super().history_view(request, object_id, extra_context)  # type: ignore[misc]
-        if not self.has_view_permission(request):  # type: ignore[attr-defined]
-            raise PermissionDenied
-        context = {"title": "History of a key that is gone", "entries": entries}
-        return self._page(request, "gone.html", context)
 
-    def _confirm(
-        self, request: Any, queryset: Any, action: str, consequence: str, form: Any, fits: Any
-    ) -> TemplateResponse:
-        rows = _rows(queryset)
-        context = {
-            "title": "Release a stale lock" if "release" in action else "Settle an outcome",
-            "action": action,
-            "consequence": consequence,
-            "form": form,
-            "fits": fits,
-            "others": [row for row in rows if row not in fits],
+def _settle(data: dict[str, Any]) -> Callable[[Any], str | None]:
+    def dismiss(record: Any) -> str | None:
+        words = f"Settled: it did not happen, released: {data['reason']}"
+        return words if record.settle_as_not_happened() else None
+
+    def settle(record: Any) -> str | None:
+        recorded = {
+            "status": data["status"],
+            "headers": [("Content-Type", data["content_type"])],
+            "body": data["body"].encode(),
             "retention": app_settings.RETENTION,
-            "selected": len(rows),
         }
-        return self._page(request, "confirm.html", context)
+        words = f"Settled: recorded {data['status']}: {data['reason']}"
+        return words if record.settle(**recorded) else None
 
-    def _page(self, request: Any, name: str, context: dict[str, Any]) -> TemplateResponse:
-        site, opts = self.admin_site, self.opts  # type: ignore[attr-defined]
-        common = {**site.each_context(request), "opts": opts, "media": self.media}  # type: ignore[attr-defined]
-        template = f"admin/idempotency_app/idempotencykey/{name}"
-        return TemplateResponse(request, template, {**common, **context})
-
-    def _change_each(self, request: Any, change: Callable[[Any], str | None]) -> None:
-        """Change each row that the confirm page showed, if it is still as it was shown."""
-        alias = router.db_for_write(IdempotencyKey)
-        done = 0
-        for pk, token in _tokens(request).items():
-            rows = judged(IdempotencyKey.objects.using(alias))
-            record = rows.filter(pk=pk).first()
-            if record is not None and record.fencing_token == token:
-                with transaction.atomic(using=alias):
-                    said = change(record)
-                    if said is not None:
-                        record.pk = pk
-                        self.log_change(request, record, f"{said} ({_name(record)})")  # type: ignore[attr-defined]
-                        done += 1
-                        continue
-            text = f"Nothing was changed: {_meanwhile(pk)}"
-            self.message_user(request, text, messages.WARNING)  # type: ignore[attr-defined]
-        if done:
-            text = f"Done: {done} key{'' if done == 1 else 's'}."
-            self.message_user(request, text, messages.SUCCESS)  # type: ignore[attr-defined]
+    return settle if data["outcome"] == "record" else dismiss
 
 
-def is_releasable(row: Any) -> bool:
-    """Whether it is a stale lock, and no effect that must not be repeated."""
-    return bool(row.situation == Situation.STALE)
-
-
-def is_settleable(row: Any) -> bool:
-    """Whether an outside effect has begun and nobody is at work."""
-    return row.situation in UNSETTLED and row.steps is not None
-
-
-def is_closed(row: Any) -> bool:
-    """Whether nobody is at work and nothing is open."""
-    return row.situation in CLOSED or (row.situation == Situation.STALE and row.steps is None)
-
-
-def settle(record: Any, data: dict[str, Any]) -> str | None:
-    """Settle the record; return what was done, None where it was not as it was seen."""
-    if data["outcome"] == "release":
-        if not record.settle_as_not_happened():
-            return None
-        return f"Settled: it did not happen, released: {data['reason']}"
-    body = data["body"]
-    recorded = {
-        "status": data["status"],
-        "headers": [("Content-Type", _content_type(body))],
-        "body": body.encode(),
-        "retention": app_settings.RETENTION,
-    }
-    if not record.settle(**recorded):
-        return None
-    return f"Settled: recorded {data['status']}: {data['reason']}"
-
-
-def _content_type(body: str) -> str:
-    try:
-        json.loads(body)
-    except ValueError:
-        return "text/plain; charset=utf-8"
-    return "application/json"
-
-
-def _rows(queryset: Any) -> list[Any]:
-    return list(queryset.defer(None).defer("response_body", "response_headers")[:AT_ONCE])
-
-
-def _tokens(request: Any) -> dict[int, int]:
-    """Return the fencing token of each row that the confirm page showed, by id."""
-    try:
-        pairs = (text.split(":", 1) for text in request.POST.getlist("seen")[:AT_ONCE])
-        return {int(pk): int(token) for pk, token in pairs}
-    except ValueError:
-        return {}
-
-
-def _name(record: Any) -> str:
-    return f"{record.endpoint}, {record.account}, key {record.key[:40]}"
-
-
-def _entries(object_id: Any) -> Any:
-    of_model = get_content_type_for_model(IdempotencyKey)
-    entries = LogEntry.objects.filter(content_type=of_model, object_id=str(object_id))
-    return entries.select_related("user").order_by("-action_time")
-
-
-def _meanwhile(pk: int) -> str:
-    """Say what became of a key since it was shown."""
-    entry = _entries(pk).first()
-    alias = router.db_for_write(IdempotencyKey)
-    row = judged(IdempotencyKey.objects.using(alias)).filter(pk=pk).first()
-    state = f"it is {Situation(row.situation).label} now" if row else "the key is gone"
-    if entry is None:
-        return f"{state}."
-    ago = timesince(entry.action_time)
-    return f"{state}. {entry.user}, {ago} ago: {entry.get_change_message()}"
+def _retention() -> str:
+    retention = app_settings.RETENTION
+    if retention is None:
+        return "for ever"
+    now = timezone.now()
+    return f"for {timesince(now - retention, now)}"

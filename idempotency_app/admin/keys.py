@@ -11,23 +11,18 @@ from django.core.exceptions import PermissionDenied
 from django.db import router
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
-from django.utils.timesince import timesince, timeuntil
 
 from ..claims import State
 from ..models import IdempotencyKey
-from . import showing
+from . import search, showing
 from .actions import LockActions
+from .ages import exact, relative, since, stamped
 from .filters import CreatedFilter, StateFilter
 from .overview import overview
-from .paging import CappedPaginator
-from .situations import Situation, judged, sentence
+from .paging import CappedPaginator, KeyList
+from .situations import Situation, is_unresolved, judged, sentence
 
-PAYLOAD = ("response_body", "response_headers", "steps")
 CUT = 40  # characters of a key in the list; a UUID has 36
-MATCHES = 100  # of a term that is both a key and an account
-
-# Around what is pasted from a ticket or a log.
-PASTED = " \"'`“”‘’«»,;"
 
 
 @admin.register(IdempotencyKey)
@@ -49,25 +44,22 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
     class Media:
         css = {"all": ("idempotency_app/admin.css",)}  # noqa: RUF012
 
+    def get_changelist(self, request: Any, **kwargs: Any) -> type[KeyList]:
+        """Return the list that keeps to the indexes."""
+        return KeyList
+
     def get_queryset(self, request: Any) -> Any:
-        """Return the writer's rows, for a replica may lag, without what may be large."""
+        """Return the writer's rows, for a replica may lag."""
         alias = router.db_for_write(self.model)
-        rows = IdempotencyKey.objects.using(alias).order_by("-id")
-        return judged(rows.defer(*PAYLOAD))
+        return judged(IdempotencyKey.objects.using(alias).order_by("-created_at", "-id"))
 
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> tuple[Any, bool]:
-        """Find a whole key or a whole account; both are looked up in their index."""
-        term = "".join(char for char in search_term if char.isprintable()).strip(PASTED)
-        if not term:
-            return queryset, False
-        if len(term.encode()) > 255:
-            return queryset.none(), False
-        rows = IdempotencyKey.objects.using(queryset.db)
-        keys = list(rows.filter(key=term).values_list("pk", flat=True)[:MATCHES])
-        if not keys:
-            return queryset.filter(account=term), False
-        of_account = rows.filter(account=term).order_by("-id").values_list("pk", flat=True)
-        return queryset.filter(pk__in=[*keys, *of_account[:MATCHES]]), False
+        """Find a whole key or a whole account."""
+        return search.found(queryset, search_term), False
+
+    def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
+        """Allow the filters' own; `?response_body__contains=` would tell what may not be shown."""
+        return lookup in {each.parameter_name for each in self.list_filter}
 
     def has_add_permission(self, request: Any) -> bool:
         """Refuse: a row is a request's."""
@@ -97,6 +89,7 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
                 request, self.opts, object_id
             )
+        request.current_app = self.admin_site.name
         entries = LogEntry.objects.filter(
             content_type=get_content_type_for_model(record), object_id=str(record.pk)
         )
@@ -109,6 +102,7 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
             "original": record,
             "state": self.in_words(record),
             "sentence": sentence(record),
+            "timeline": self.timeline(record),
             "steps": showing.steps(record, may_see),
             "may_see_response": may_see,
             "is_complete": record.state == State.COMPLETE,
@@ -143,18 +137,26 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
     @admin.display(description="age")
     def age(self, record: Any) -> str:
         """Say how long ago the key was claimed."""
-        return _time(record.created_at, timesince(record.created_at, record.now))
+        return stamped(record.created_at, since(record.created_at, record.now))
 
     @admin.display(description="expires")
     def expiry(self, record: Any) -> str:
         """Say when the key expires, or has."""
         if record.expires_at is None:
             return "never"
-        if record.expires_at <= record.now:
-            return _time(record.expires_at, f"{timesince(record.expires_at, record.now)} ago")
-        return _time(record.expires_at, f"in {timeuntil(record.expires_at, record.now)}")
+        if is_unresolved(record):
+            return stamped(record.expires_at, "not while unresolved")
+        return relative(record.expires_at, record.now)
 
-
-def _time(moment: Any, words: str) -> str:
-    stamp = moment.isoformat(sep=" ", timespec="seconds")
-    return format_html('<time datetime="{0}" title="{0}">{1}</time>', stamp, words)
+    def timeline(self, record: Any) -> list[tuple[str, str, str]]:
+        """Return what happened to the key and will, each with its time and its exact stamp."""
+        moments = [
+            ("Created", record.created_at),
+            ("Locked", record.locked_at),
+            ("Lock ends", record.locked_until),
+            ("Remembered until", record.remember_until),
+        ]
+        told = [(name, relative(at, record.now), exact(at)) for name, at in moments if at]
+        if record.expires_at is not None:
+            told.append(("Expires", self.expiry(record), exact(record.expires_at)))
+        return told

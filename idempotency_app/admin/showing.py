@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
 from ..attempts import Attempt
-from ..conf import app_settings
 from ..exceptions import Unreadable
+from .redaction import redacted, redacted_form, redacted_header
 
 SHOWN = 10_000  # characters; some screens of JSON
-REDACTED = "[redacted]"
 GONE = "Encrypted with a key that is gone."
 
 
@@ -23,16 +21,7 @@ def body(record: Any) -> str:
         return GONE
     if recorded is None:
         return "Not kept."
-    try:
-        text = recorded.decode()
-    except UnicodeDecodeError:
-        return f"{len(recorded):,} bytes, not text."
-    return cut(_redacted_text(text), len(recorded))
-
-
-def cut(text: str, size: int) -> str:
-    """Return the beginning of the text, with how many bytes there are in all."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…\n[{size:,} bytes in all]"
+    return _cut(_text(recorded), len(recorded)) if recorded else "Empty."
 
 
 def headers(record: Any) -> list[tuple[str, str]]:
@@ -41,7 +30,7 @@ def headers(record: Any) -> list[tuple[str, str]]:
         pairs: list[tuple[str, str]] = record.headers
     except Unreadable:
         return []
-    return [(name, REDACTED if _is_secret(name) else value) for name, value in pairs]
+    return [(_sound(name), _sound(redacted_header(name, value))) for name, value in pairs]
 
 
 def steps(record: Any, with_results: bool) -> list[dict[str, str]]:
@@ -53,7 +42,7 @@ def steps(record: Any, with_results: bool) -> list[dict[str, str]]:
     attempt = Attempt(policy=None, record=record)  # type: ignore[arg-type]
     return [
         {
-            "name": name,
+            "name": _sound(name),
             "state": "finished" if "result" in step else "begun, its end is not known",
             "downstream_key": attempt.downstream_key(name),
             "result": _result(step) if with_results and "result" in step else "",
@@ -63,35 +52,40 @@ def steps(record: Any, with_results: bool) -> list[dict[str, str]]:
 
 
 def _result(step: dict[str, Any]) -> str:
-    text = json.dumps(redacted(step["result"]), indent=2, ensure_ascii=False)
-    return cut(text, len(text.encode(errors="replace")))
+    text = _json(step["result"])
+    return _cut(text, len(text.encode()))
 
 
-def _redacted_text(text: str) -> str:
-    """Redact JSON, and forms; anything else has no fields."""
+def _text(recorded: bytes) -> str:
+    """Return JSON and forms without their secrets, other text as it is.
+
+    What begins like JSON and cannot be read as such is not shown: no field of it could be
+    masked.
+    """
     try:
-        data = json.loads(text)
+        return _json(json.loads(recorded))  # UTF-8, 16 or 32, as JSON may be in.
     except (ValueError, RecursionError):
-        pairs = parse_qsl(text, keep_blank_values=True)
-        if any(_is_secret(name) for name, _ in pairs):
-            return urlencode([(n, REDACTED if _is_secret(n) else v) for n, v in pairs])
-        return text
-    if not isinstance(data, (dict, list)):
-        return text
+        pass
     try:
-        return json.dumps(redacted(data), indent=2, ensure_ascii=False)
-    except RecursionError:
-        return f"{len(text):,} characters of JSON, nested too deep to be shown."
+        text = recorded.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        return f"{len(recorded):,} bytes, not text."
+    if text.lstrip()[:1] in {"{", "["}:
+        return f"{len(recorded):,} bytes that begin like JSON and cannot be read as such."
+    return redacted_form(text)
 
 
-def redacted(data: Any) -> Any:
-    """Return the data without the values of the fields that `REDACT_FIELDS` names."""
-    if isinstance(data, dict):
-        return {
-            name: REDACTED if _is_secret(name) else redacted(value) for name, value in data.items()
-        }
-    return [redacted(each) for each in data] if isinstance(data, list) else data
+def _json(data: Any) -> str:
+    return _sound(json.dumps(redacted(data), indent=2, ensure_ascii=False))
 
 
-def _is_secret(name: str) -> bool:
-    return name.lower() in {each.lower() for each in app_settings.REDACT_FIELDS}
+def _sound(text: str) -> str:
+    """Return the text with half characters (JSON may escape one alone) as their escapes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _cut(text: str, size: int) -> str:
+    """Return the beginning of the text, with how many bytes there are in all."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…\n[{size:,} bytes in all]"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Case, Q, Value, When
-from django.utils.timesince import timesince
+from django.db.models import Case, ExpressionWrapper, Q, Value, When
 
 from ..claims import State
+from ..exceptions import Unreadable
 from ..fields import DatabaseNow
 from ..policy import Effects
+from .ages import since
 
 
 class Situation(models.TextChoices):
@@ -47,10 +48,23 @@ NOT_KEPT = (
     "The request is done, and its response was too large or streamed. A further request gets "
     "409 response-not-kept."
 )
+UNREADABLE = (
+    "The request is done, and its response was encrypted with a key that is gone. A further "
+    "request gets 409 response-not-kept."
+)
+UNREADABLE_STEPS = (
+    "The worker stopped after a step had begun, and its steps were encrypted with a key that is "
+    "gone. A further request gets 409 outcome-unknown until the key is back, or somebody settles "
+    "it here."
+)
+EXPIRED_LOCK = (
+    "The worker has probably died: its lock has passed, and the key has expired. A further "
+    "request is a new one, and runs."
+)
 
 
 def judged(rows: Any) -> Any:
-    """Annotate `situation`, a value of Situation, and `now`, the database's clock."""
+    """Annotate `situation` (of Situation), `has_begun` (the effect), `now` (the database's)."""
     now = DatabaseNow()
     past = Q(expires_at__lte=now)
     cases = [
@@ -63,16 +77,36 @@ def judged(rows: Any) -> Any:
         When(past, then=Value("expired")),
     ]
     situation = Case(*cases, default=Value("complete"), output_field=models.CharField())
-    return rows.annotate(situation=situation, now=now)
+    has_begun = ExpressionWrapper(Q(steps__isnull=False), models.BooleanField())
+    return rows.annotate(situation=situation, has_begun=has_begun, now=now)
+
+
+def is_unresolved(record: Any) -> bool:
+    """Whether it is an open question, which never expires."""
+    open_ones = (Situation.UNKNOWN, Situation.WAITING, Situation.STALE)
+    return bool(record.has_begun and record.situation in open_ones)
 
 
 def sentence(record: Any) -> str:
     """Say what happened, and what a further request would get."""
-    situation = Situation(record.situation)
-    if situation is Situation.COMPLETE and record.response_body is None:
-        return NOT_KEPT
-    return SENTENCES[situation].format(
-        age=timesince(record.locked_at, record.now),
+    words = _exception(record) or SENTENCES[Situation(record.situation)]
+    return words.format(
+        age=since(record.locked_at, record.now),
         rest="what follows its finished steps" if record.has_finished_step else "the work",
         status=f", {record.response_status}" if record.response_status else "",
     )
+
+
+def _exception(record: Any) -> str | None:
+    """Return what is said where a request gets something else than most in this situation."""
+    if record.situation == Situation.COMPLETE:
+        try:
+            return None if record.headers is not None and record.body is not None else NOT_KEPT
+        except Unreadable:
+            return UNREADABLE
+    if record.situation in (Situation.STALE, Situation.WAITING) and not record.has_readable_steps:
+        return UNREADABLE_STEPS
+    is_expired = record.expires_at is not None and record.expires_at <= record.now
+    if record.situation == Situation.STALE and is_expired and not record.has_begun:
+        return EXPIRED_LOCK
+    return None

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'idempotency key',
                 'permissions': [('release_idempotencykey', 'Can release a stale lock'), ('settle_idempotencykey', 'Can settle an unknown outcome'), ('view_response_idempotencykey', 'Can view a recorded response')],
-                'indexes': [models.Index(fields=['expires_at'], name='idempotency_app_expires_at'), models.Index(fields=['locked_until'], name='idempotency_app_locked_until'), models.Index(fields=['key'], name='idempotency_app_key'), models.Index(fields=['account', 'id'], name='idempotency_app_account'), models.Index(fields=['created_at'], name='idempotency_app_created_at')],
+                'indexes': [models.Index(fields=['expires_at'], name='idempotency_app_expires_at'), models.Index(fields=['locked_until'], name='idempotency_app_locked_until'), models.Index(fields=['key'], name='idempotency_app_key'), models.Index(fields=['account', 'created_at'], name='idempotency_app_account'), models.Index(fields=['created_at'], name='idempotency_app_created_at')],
                 'constraints': [models.UniqueConstraint(fields=('account', 'endpoint', 'key'), name='idempotency_app_one_row_a_key'), models.CheckConstraint(condition=models.Q(django.db.models.lookups.GreaterThanOrEqual(django.db.models.functions.text.Length(models.F('key')), 1), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length(models.F('key')), 255)), name='idempotency_app_key_1_to_255')],
             },
         ),
