@@ -50,12 +50,11 @@ def tell(event: str, record: IdempotencyKey, **details: Any) -> None:
     signal has the key whole. Without a transaction the signal is sent at once.
     """
     scope = {name: getattr(record, name) for name in ("account", "endpoint", "key", "effects")}
-    masked = {**scope, "key": mask(record.key)}
-    level = LEVELS[event]
-    if logger.isEnabledFor(level):
+    if logger.isEnabledFor(LEVELS[event]):
+        masked = mask(record.key)
+        extra = {"event": event, **scope, "key": masked, **details}
         words = "%s: %s, key %s"
-        extra = {"event": event, **masked, **details}
-        logger.log(level, words, WORDS[event], record.endpoint, masked["key"], extra=extra)
+        logger.log(LEVELS[event], words, WORDS[event], record.endpoint, masked, extra=extra)
     signal: Signal = getattr(signals, event)
     if signal.receivers:
         send = partial(

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from tests.cases.support import Threads
+from tests.effects.support import Network
+
 # A test with one of these marks runs on these databases, by Django's name of the vendor.
 RUNS_ON = {
     "row_locks": {"postgresql", "mysql"},
@@ -70,3 +73,14 @@ def pytest_make_collect_report(
 
 def is_strict() -> bool:
     return os.environ.get("IDEMPOTENCY_TESTS_STRICT") == "1"
+
+
+@pytest.fixture
+def network() -> Network:
+    return Network()
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    with Threads(max_workers=4) as pool:
+        yield pool

@@ -9,7 +9,6 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.options import get_content_type_for_model
 from django.core.exceptions import PermissionDenied
 from django.db import router
-from django.template.response import TemplateResponse
 from django.utils.html import format_html
 
 from ..claims import State
@@ -89,15 +88,11 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
                 request, self.opts, object_id
             )
-        request.current_app = self.admin_site.name
         entries = LogEntry.objects.filter(
             content_type=get_content_type_for_model(record), object_id=str(record.pk)
         )
         may_see = self.has_view_response_permission(request)
         context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
             "title": "Idempotency key",
             "original": record,
             "state": self.in_words(record),
@@ -112,8 +107,7 @@ class IdempotencyKeyAdmin(LockActions, admin.ModelAdmin):  # type: ignore[type-a
             "actions": self.actions_for(request, record),
             "may_delete": self.has_delete_permission(request, record),
         }
-        template = "admin/idempotency_app/idempotencykey/page.html"
-        return TemplateResponse(request, template, context)
+        return self._page(request, "page.html", context)
 
     @admin.display(description="key")
     def short_key(self, record: Any) -> str:

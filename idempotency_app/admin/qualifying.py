@@ -7,9 +7,8 @@ from typing import Any
 
 from ..claims import State
 from ..policy import Effects
-from .situations import Situation
+from .situations import Situation, is_unresolved
 
-OPEN = (Situation.UNKNOWN, Situation.WAITING, Situation.STALE)
 CLOSED = (Situation.COMPLETE, Situation.REMEMBERED, Situation.EXPIRED)
 
 CHANGED = "changed since it was shown"
@@ -23,7 +22,7 @@ def is_releasable(row: Any) -> bool:
 
 def is_settleable(row: Any) -> bool:
     """Whether an outside effect has begun, nobody is at work, and its end is not known."""
-    return row.steps is not None and (row.situation in OPEN or has_failed(row))
+    return is_unresolved(row) or has_failed(row)
 
 
 def has_failed(row: Any) -> bool:
@@ -31,7 +30,7 @@ def has_failed(row: Any) -> bool:
     return (
         row.state == State.COMPLETE
         and row.effects == Effects.UNREPEATABLE
-        and row.steps is not None
+        and row.has_begun
         and (row.response_status or 0) >= 500
     )
 
@@ -45,7 +44,7 @@ def why_only_recorded(row: Any) -> str | None:
 
 def is_closed(row: Any) -> bool:
     """Whether nobody is at work and nothing is open."""
-    return row.situation in CLOSED or (row.situation == Situation.STALE and row.steps is None)
+    return row.situation in CLOSED or (row.situation == Situation.STALE and not row.has_begun)
 
 
 def why_not_released(row: Any) -> str | None:
@@ -65,7 +64,7 @@ def why_not_settled(row: Any) -> str | None:
         return None
     if row.situation == Situation.IN_FLIGHT:
         return "a worker holds its lock, and may still end it"
-    if row.situation in OPEN:
+    if row.situation == Situation.STALE:
         return "nothing had begun outside: release its lock"
     return "there is nothing open to settle"
 

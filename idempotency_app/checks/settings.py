@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from ..conf import AppSettings, Setting, app_settings
 from ..policy import LONGEST, TAKES, Effects
+from ..sealing import CIPHER
 from .messages import error, warning
 
 NAMES = [name for name, value in vars(AppSettings).items() if isinstance(value, Setting)]
@@ -54,8 +55,8 @@ def _is_path(value: Any) -> bool:
 
 
 def _given() -> dict[str, Any]:
-    given = getattr(settings, "IDEMPOTENCY_APP", {})
-    return given if isinstance(given, dict) else {}
+    given: dict[str, Any] = getattr(settings, "IDEMPOTENCY_APP", {})
+    return given
 
 
 def fits(name: str) -> bool:
@@ -192,8 +193,6 @@ def check_encryption(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessag
     if find_spec("cryptography") is None:
         return [error(10, "ENCRYPTION_KEYS needs cryptography.", "Install the extra [encryption].")]
     try:
-        from ..sealing import CIPHER
-
         import_string(CIPHER)(keys)
     except (TypeError, ValueError):
         hint = "Make each with cryptography.fernet.Fernet.generate_key()."

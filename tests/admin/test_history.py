@@ -70,10 +70,19 @@ def test_another_models_entries_are_not_shown(support, admin_user):
     assert support.get(f"{LIST}{pk}/history/").status_code == 302
 
 
-def test_of_two_people_one_wins_and_the_other_is_told_what_happened(support):
+@pytest.fixture
+def second():
+    return log_in("second", "view", "settle")
+
+
+@pytest.fixture
+def seen_by_both(support, second):
+    """What two people are shown of one open question."""
     record = make_key(unresolved=True, steps="{}")
-    second = log_in("second", "view", "settle")
-    seen_by_both = ask(support, SETTLE, record), ask(second, SETTLE, record)
+    return ask(support, SETTLE, record), ask(second, SETTLE, record)
+
+
+def test_of_two_people_one_wins_and_the_other_is_told_what_happened(support, second, seen_by_both):
     confirm(support, SETTLE, seen_by_both[0], **RECORD)
     got = confirm(second, SETTLE, seen_by_both[1], **NOT_HAPPENED)
     assert "Nothing was changed: it is complete now. support, 0 minutes ago: Settled: recor" in got
@@ -81,10 +90,7 @@ def test_of_two_people_one_wins_and_the_other_is_told_what_happened(support):
     assert len(history()) == 1
 
 
-def test_the_other_way_round_the_second_is_told_that_the_key_is_gone(support):
-    record = make_key(unresolved=True, steps="{}")
-    second = log_in("second", "view", "settle")
-    seen_by_both = ask(support, SETTLE, record), ask(second, SETTLE, record)
+def test_the_other_way_round_the_second_is_told_that_the_key_is_gone(support, second, seen_by_both):
     confirm(support, SETTLE, seen_by_both[0], **NOT_HAPPENED)
     got = confirm(second, SETTLE, seen_by_both[1], **RECORD)
     assert "the key is gone. support, 0 minutes ago: Settled: it did not happen, released:" in got

@@ -1,24 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.db import connection
-
-from tests.cases.support import Threads
-
-from .support import Network
-
-
-@pytest.fixture
-def network() -> Network:
-    return Network()
-
-
-@pytest.fixture
-def threads() -> Iterator[Threads]:
-    with Threads(max_workers=4) as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.core.management.base import BaseCommand, CommandError
 
+from idempotency_app.management.arguments import count
 from idempotency_app.management.probing import Probe, Target, changed_body, is_same, probes
 
 UNSAFE, BAD_OPTION, UNKNOWN = 1, 2, 3
@@ -45,7 +46,7 @@ class Command(BaseCommand):
         add("--changed-data", help="the other body, where it is no JSON object; @FILE too")
         add("-H", "--header", action="append", default=[], help="'Name: value', repeatable")
         add("-X", "--method", default="POST", help="default POST")
-        add("--pairs", type=_pairs, default=3, help="simultaneous pairs to send (default 3)")
+        add("--pairs", type=count, default=3, help="simultaneous pairs to send (default 3)")
         add("--timeout", type=_seconds, default=30.0, help="seconds to wait (default 30)")
         add("--json", action="store_true", help="one JSON object in place of the lines")
 
@@ -164,12 +165,6 @@ def _read(text: str) -> bytes:
 
 def _bad(text: str) -> CommandError:
     return CommandError(text, returncode=BAD_OPTION)
-
-
-def _pairs(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils.dateparse import parse_duration
 
+from idempotency_app.management.arguments import count
 from idempotency_app.models import IdempotencyKey
 
 UNRESOLVED = 3
@@ -39,9 +40,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take how much, how fast, what, and how to tell it."""
         add = parser.add_argument
-        add("--batch-size", type=_count, default=1000, help="rows a transaction (default 1000)")
+        add("--batch-size", type=count, default=1000, help="rows a transaction (default 1000)")
         add("--sleep", type=_seconds, default=0.0, help="seconds between batches (default 0)")
-        add("--max-rows", type=_count, help="end after so many rows")
+        add("--max-rows", type=count, help="end after so many rows")
         add("--max-seconds", type=_seconds, help="end after the batch that passes so many seconds")
         add(
             "--older-than",
@@ -145,12 +146,6 @@ def _until_terminated() -> Iterator[list[int]]:
         yield received
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def _seconds(text: str) -> float:
