@@ -98,6 +98,11 @@ class TestSignals:
         assert names(told) == ["reaped"]
         assert (told[0][1]["deleted"], told[0][1]["dropped"]) == (1, 1)
 
+    def test_a_dry_run_of_the_reaper_tells_nothing(self, told):
+        make_key(expired=True)
+        assert IdempotencyKey.objects.reap(dry_run=True) == 1
+        assert told == []
+
     def test_inside_a_transaction_it_waits_for_the_commit(self, told):
         with transaction.atomic():
             claim()

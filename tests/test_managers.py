@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from idempotency_app.models import ClaimOutcome, IdempotencyKey, State
 
-from .factories import STEPS, age, ago, claim, make_key, row
+from .factories import STEPS, age, ago, ahead, claim, make_key, row
 
 pytestmark = pytest.mark.django_db
 
@@ -136,6 +136,20 @@ def test_s26_a_dropped_key_goes_when_it_is_no_longer_remembered():
     IdempotencyKey.objects.reap()
     age(record, days=30)
     assert IdempotencyKey.objects.reap() == 1
+
+
+def test_s26_a_live_lock_on_a_remembered_key_is_left_as_it_is():
+    record = make_key(expires_at=ago(hours=1), remember_until=ahead(days=29))
+    before = row(record)
+    assert IdempotencyKey.objects.reap() == 0
+    assert row(record) == before
+
+
+def test_after_max_rows_nothing_more_is_asked(django_assert_max_num_queries):
+    for hours in range(5):
+        make_key(expired=True, expires_at=ago(hours=hours + 1))
+    with django_assert_max_num_queries(2):
+        assert IdempotencyKey.objects.reap(batch_size=1, max_rows=1) == 1
 
 
 def test_a_dry_run_counts_and_changes_nothing():

@@ -68,3 +68,10 @@ def test_a_row_that_has_a_new_owner_is_not_deleted():
     assert claim(seen).won
     assert not seen.discard()
     assert row(seen)
+
+
+def test_a_row_that_a_new_owner_has_completed_is_not_deleted():
+    seen = make_key(expired=True)
+    claim(seen).record.complete(status=201, headers=[], body=b"{}")
+    assert not seen.discard()
+    assert row(seen)["state"] == "complete"
